@@ -3,7 +3,7 @@ add_library(parbuckle_options INTERFACE)
 target_compile_options(parbuckle_options INTERFACE
   -march=${PARBUCKLE_BASELINE} -mtune=generic -ffp-contract=off -fvisibility=hidden
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wnull-dereference -Wdouble-promotion -Wformat=2 -Wimplicit-fallthrough
+  -Woverloaded-virtual -Wdouble-promotion -Wformat=2 -Wimplicit-fallthrough
   -Wcast-align -Wundef -Wno-missing-field-initializers  # designated initialisers leave defaults on purpose
   $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wuseless-cast>
   $<$<BOOL:${PARBUCKLE_WERROR}>:-Werror>)
@@ -11,8 +11,7 @@ if(PARBUCKLE_SANITIZE)
   target_compile_options(parbuckle_options INTERFACE
     -fsanitize=${PARBUCKLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(parbuckle_options INTERFACE -fsanitize=${PARBUCKLE_SANITIZE})
-  # gcc's null-dereference analysis reports false positives in instrumented code.
-  target_compile_options(parbuckle_options INTERFACE -Wno-null-dereference -Wno-maybe-uninitialized)
+  target_compile_options(parbuckle_options INTERFACE -Wno-maybe-uninitialized)
 endif()
 
 # parbuckle_room(NAME): one static library; sources are added by the room's subfolders.
@@ -29,7 +28,6 @@ function(parbuckle_test)
   string(REPLACE "." "_" target ${T_NAME})
   add_executable(${target} ${T_SOURCES})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  target_compile_options(${target} PRIVATE -Wno-null-dereference)  # GoogleTest's own headers
   target_compile_definitions(${target} PRIVATE PARBUCKLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${target} PRIVATE ${T_ROOMS} GTest::gtest_main)
   add_test(NAME ${T_NAME} COMMAND ${target})
