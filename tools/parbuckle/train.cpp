@@ -1,0 +1,76 @@
+#include <cstdio>
+
+#include "parbuckle/trainer.h"
+#include "parbuckle/units.h"
+
+#include "tools/parbuckle/arguments.h"
+#include "tools/parbuckle/progress.h"
+#include "tools/parbuckle/verbs.h"
+
+namespace parbuckle::tool {
+namespace {
+
+void print_report(const TrainReport& report) {
+  std::printf("steps %lld (%lld skipped), mean loss %.4f, %s, %.0f tokens/s\n",
+              static_cast<long long>(report.steps),
+              static_cast<long long>(report.skipped_steps),
+              report.train_loss,
+              format_seconds(report.train_runtime).c_str(),
+              report.tokens_per_second);
+  std::printf("                planned        measured\n");
+  std::printf("step            %-14s %s\n",
+              format_seconds(report.planned_step_seconds).c_str(),
+              format_seconds(report.measured_step_seconds).c_str());
+  std::printf("memory          %-14s %s (peak resident)\n",
+              format_size(report.planned_host_bytes).c_str(),
+              format_size(report.measured_peak_rss_bytes).c_str());
+  std::printf("nvme read       %-14s %s\n",
+              format_size(report.planned_nvme_read_bytes).c_str(),
+              format_size(report.nvme_read_bytes).c_str());
+  std::printf("nvme written    %-14s %s\n",
+              format_size(report.planned_nvme_written_bytes).c_str(),
+              format_size(report.nvme_written_bytes).c_str());
+  std::printf("state hash      %s\n", report.state_hash.c_str());
+  std::printf("output          %s\n", report.output_dir.c_str());
+}
+
+}  // namespace
+
+Status run_train(const Arguments& arguments) {
+  CLI::App app("Fine-tunes a model within a memory budget.", "train");
+  TrainConfig config;
+  Options options(app);
+  TrainConfig::visit(config, options);
+  bool help = false;
+  PARBUCKLE_TRY(parse(app, options, arguments, &help));
+  if (help) {
+    return {};
+  }
+  Progress progress(config.logging_steps);
+  PARBUCKLE_ASSIGN(const TrainReport report, train(config, progress));
+  print_report(report);
+  return {};
+}
+
+Status run_plan(const Arguments& arguments) {
+  CLI::App app("Says what `train` with the same options would do.", "plan");
+  TrainConfig config;
+  std::string format = "text";
+  Options options(app);
+  TrainConfig::visit(config, options);
+  options(OptionInfo{"format", "", "text or json"}, format);
+  bool help = false;
+  PARBUCKLE_TRY(parse(app, options, arguments, &help));
+  if (help) {
+    return {};
+  }
+  if (format != "text" && format != "json") {
+    return invalid("--format '" + format + "': expected text or json");
+  }
+  Progress progress(1);
+  PARBUCKLE_ASSIGN(const std::string text, plan(config, format == "json", progress));
+  std::fputs(text.c_str(), stdout);
+  return {};
+}
+
+}  // namespace parbuckle::tool
