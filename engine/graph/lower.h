@@ -29,7 +29,7 @@
 namespace parbuckle {
 
 /// Elements of the largest block; larger tensors are cut.
-inline constexpr std::int64_t block_elements = std::int64_t{4} << 20;
+inline constexpr std::int64_t largest_block_elements = std::int64_t{4} << 20;
 /// 1 KiB x V <= 64 MiB: logits of 256 rows over the whole vocabulary fit a fixed scratch, one pass over the head is enough.
 inline constexpr std::int64_t one_pass_vocabulary = 65536;
 /// Elements behind one partial sum of squares.
@@ -41,6 +41,7 @@ struct LowerOptions {
   std::vector<ShapeKey> shapes;  // ascending; with a key/value cache all have the same cache_rows
   bool clipping = false;         // max_norm > 0
   std::int64_t one_pass_vocabulary = parbuckle::one_pass_vocabulary;  // tests lower it
+  std::int64_t block_elements = largest_block_elements;  // tests lower it; multiple of 1024
   std::int64_t logit_rows = 1;  // prefill, decode: rows of a pass whose logits are wanted
 };
 

@@ -11,6 +11,7 @@
 
 #include "engine/graph/lower.h"
 #include "engine/graph/program_writer.h"
+#include "engine/graph/storage.h"
 
 namespace parbuckle {
 
@@ -59,6 +60,7 @@ class Lowering {
 
   // lowering_storage.cpp: spans and places
   Status check_options() const;
+  SpanId span(const std::string& name, std::int64_t bytes, const Storage& storage);
   void place_batch();
   void place_step();
   void place_residuals();

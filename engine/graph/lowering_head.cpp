@@ -4,7 +4,6 @@
 
 #include "engine/graph/lowering.h"
 #include "engine/graph/op_facts.h"
-#include "engine/graph/storage.h"
 
 namespace parbuckle {
 
@@ -104,10 +103,8 @@ Status Lowering::head_logits(Alternative& alternative) {
   const std::vector<TablePart>& parts = tables_.back().parts;
   const std::vector<GraphOp> norm = head_norm();
   const ValueId normed = unit.forward[norm.size()].operands[0].value;
-  const SpanId selected = add_span(out_.workload,
-                                   "head.selected",
-                                   rows * hidden_ * 4,
-                                   {.role = Role::statistic, .pinned = true});
+  const SpanId selected =
+      span("head.selected", rows * hidden_ * 4, {.role = Role::statistic, .pinned = true});
   Operand chosen = {.temporary = -2, .rows = rows, .columns = hidden_};
   std::vector<TaskOp> first = {{.kind = OpKind::embedding_forward,
                                 .operands = {vector_of(out_.bindings.selected, 0, rows, DType::i32),

@@ -6,7 +6,6 @@
 
 #include "engine/graph/lowering.h"
 #include "engine/graph/recompute.h"
-#include "engine/graph/storage.h"
 
 namespace parbuckle {
 namespace {
@@ -28,15 +27,14 @@ std::vector<GraphOp> Lowering::cached_ops(const GraphUnit& unit, Places& places)
     const std::int64_t rows = options_.shapes.back().cache_rows;
     const std::int64_t columns = value(op.operands[1].value).columns;
     const std::int64_t bytes = round_up(rows * columns * 4, 64);
-    const SpanId span = add_span(out_.workload,
-                                 unit.name + ".kv_cache",
-                                 2 * bytes,
-                                 {.role = Role::kv_cache, .persistent = true, .starts_zero = true});
+    const SpanId cache = span(unit.name + ".kv_cache",
+                              2 * bytes,
+                              {.role = Role::kv_cache, .persistent = true, .starts_zero = true});
     std::vector<ValueUse> caches;
     for (const char* const which : {".k_cache", ".v_cache"}) {
       const ValueId id(graph_.values.size());
       graph_.values.push_back({.name = unit.name + which, .rows = rows, .columns = columns});
-      places[id] = {.span = span, .offset = caches.empty() ? 0 : bytes};
+      places[id] = {.span = cache, .offset = caches.empty() ? 0 : bytes};
       caches.push_back({id});
     }
     const auto& o = op.operands;

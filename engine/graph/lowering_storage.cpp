@@ -45,11 +45,19 @@ Status Lowering::check_options() const {
                      " cache rows; allowed: 0 in train and eval, else one positive number for all");
     }
   }
+  if (options_.block_elements < 1024 || options_.block_elements % 1024 != 0) {
+    return invalid("lowering: block_elements is " + std::to_string(options_.block_elements) +
+                   "; allowed: multiples of 1024");
+  }
   if (cached() && (options_.logit_rows < 1 || options_.logit_rows > shapes.back().rows)) {
     return invalid("lowering: logit_rows is " + std::to_string(options_.logit_rows) +
                    "; allowed: 1 to the rows of the pass");
   }
   return {};
+}
+
+SpanId Lowering::span(const std::string& name, std::int64_t bytes, const Storage& storage) {
+  return add_span(out_.workload, name, bytes, options_.block_elements * 4, storage);
 }
 
 void Lowering::place_batch() {
@@ -67,15 +75,14 @@ void Lowering::place_batch() {
   }
   if (in.rotary.valid()) {
     bindings.inverse_frequencies =
-        add_span(w, "inverse_frequencies", value(in.inverse_frequencies).rows * 4, pinned_batch);
+        span("inverse_frequencies", value(in.inverse_frequencies).rows * 4, pinned_batch);
     places_[in.inverse_frequencies] = {.span = bindings.inverse_frequencies};
     places_[in.rotary] = {
         .span = add_token_span(w, "rotary", value(in.rotary).columns * 4, 0, pinned_batch)};
   }
   if (cached()) {
-    bindings.selected = add_span(w, "selected", options_.logit_rows * 4, pinned_batch);
-    bindings.logits =
-        add_span(w, "logits", options_.logit_rows * vocabulary_ * 4, pinned_statistic);
+    bindings.selected = span("selected", options_.logit_rows * 4, pinned_batch);
+    bindings.logits = span("logits", options_.logit_rows * vocabulary_ * 4, pinned_statistic);
     return;
   }
   bindings.loss = add_token_span(
@@ -89,17 +96,16 @@ void Lowering::place_batch() {
 }
 
 void Lowering::place_step() {
-  Workload& w = out_.workload;
   StepBindings& bindings = out_.bindings;
   const std::int64_t tokens = options_.micro_batches * options_.shapes.back().rows;
   bindings.touched_capacity = std::min(vocabulary_, tokens);
   const auto ids_bytes =
       static_cast<std::int64_t>(sizeof(TouchedRows)) + bindings.touched_capacity * 4;
-  bindings.step = add_span(w, "step", sizeof(StepScalars), pinned_batch);
+  bindings.step = span("step", sizeof(StepScalars), pinned_batch);
   places_[graph_.inputs.step] = {.span = bindings.step};
-  bindings.touched = add_span(w, "touched", ids_bytes, pinned_batch);
-  bindings.update = add_span(w, "update", sizeof(UpdateScalars), pinned_statistic);
-  update_touched_ = add_span(w, "update_touched", ids_bytes, pinned_statistic);
+  bindings.touched = span("touched", ids_bytes, pinned_batch);
+  bindings.update = span("update", sizeof(UpdateScalars), pinned_statistic);
+  update_touched_ = span("update_touched", ids_bytes, pinned_statistic);
 }
 
 void Lowering::place_residuals() {
@@ -118,11 +124,11 @@ void Lowering::place_residuals() {
 Table Lowering::cut_table(ValueId parameter, const std::string& name) {
   const std::int64_t rows = value(parameter).rows;
   const std::int64_t columns = value(parameter).columns;
-  std::int64_t count = (rows * columns + block_elements - 1) / block_elements;
+  std::int64_t count = (rows * columns + options_.block_elements - 1) / options_.block_elements;
   std::int64_t per_part = rows;
   while (count > 1) {
     per_part = round_up((rows + count - 1) / count, part_row_multiple);
-    if (per_part * columns <= block_elements || per_part == part_row_multiple) {
+    if (per_part * columns <= options_.block_elements || per_part == part_row_multiple) {
       break;
     }
     ++count;
@@ -132,11 +138,10 @@ Table Lowering::cut_table(ValueId parameter, const std::string& name) {
     TablePart part = {.row_begin = begin, .rows = std::min(per_part, rows - begin)};
     const std::string prefix = name + "." + std::to_string(table.parts.size());
     const std::int64_t bytes = part.rows * columns * 4;
-    Workload& w = out_.workload;
-    part.weight = add_span(w, prefix + ".weight", bytes, persistent(Role::weight));
+    part.weight = span(prefix + ".weight", bytes, persistent(Role::weight));
     if (train()) {
-      part.moment1 = add_span(w, prefix + ".moment1", bytes, persistent(Role::moment1));
-      part.moment2 = add_span(w, prefix + ".moment2", bytes, persistent(Role::moment2));
+      part.moment1 = span(prefix + ".moment1", bytes, persistent(Role::moment1));
+      part.moment2 = span(prefix + ".moment2", bytes, persistent(Role::moment2));
     }
     table.parts.push_back(part);
   }
@@ -160,19 +165,18 @@ void Lowering::place_tables() {
 }
 
 void Lowering::place_head_gradients() {
-  Workload& w = out_.workload;
   const std::int64_t sparse_bytes = out_.bindings.touched_capacity * hidden_ * 4;
   sparse_gradient_ =
-      add_span(w, "embedding.sparse_gradient", sparse_bytes, {.role = Role::sparse_gradient});
+      span("embedding.sparse_gradient", sparse_bytes, {.role = Role::sparse_gradient});
   table_partial_ = add_partial("embedding.rows", vocabulary_);
   if (tied()) {
-    touched_rows_ = add_span(w, "head.touched_rows", sparse_bytes, {.role = Role::sparse_gradient});
+    touched_rows_ = span("head.touched_rows", sparse_bytes, {.role = Role::sparse_gradient});
   }
   std::vector<TablePart>& parts = tables_.back().parts;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const std::string name = "head." + std::to_string(p);
     const std::int64_t count = parts[p].rows * hidden_;
-    parts[p].gradient = add_span(w, name + ".gradient", count * 4, {.role = Role::gradient});
+    parts[p].gradient = span(name + ".gradient", count * 4, {.role = Role::gradient});
     if (!tied()) {
       head_part_partial_.push_back(
           add_partial(name, (count + square_sum_chunk - 1) / square_sum_chunk));
@@ -196,11 +200,11 @@ void Lowering::place_packed(const GraphUnit& unit) {
   }
   Workload& w = out_.workload;
   const std::string& name = unit.name;
-  packed.weight = add_span(w, name + ".weight", bytes, persistent(Role::weight));
+  packed.weight = span(name + ".weight", bytes, persistent(Role::weight));
   if (train()) {
-    packed.moment1 = add_span(w, name + ".moment1", bytes, persistent(Role::moment1));
-    packed.moment2 = add_span(w, name + ".moment2", bytes, persistent(Role::moment2));
-    packed.gradient = add_span(w, name + ".gradient", bytes, {.role = Role::gradient});
+    packed.moment1 = span(name + ".moment1", bytes, persistent(Role::moment1));
+    packed.moment2 = span(name + ".moment2", bytes, persistent(Role::moment2));
+    packed.gradient = span(name + ".gradient", bytes, {.role = Role::gradient});
     const std::int64_t count = w.spans[packed.gradient.index()].bytes / 4;
     packed_partial_[name] = add_partial(name, (count + square_sum_chunk - 1) / square_sum_chunk);
   }
@@ -245,7 +249,7 @@ void Lowering::list_packed(const Packed& packed) {
   const auto block = [this](SpanId span, std::size_t b) {
     return span.valid() ? out_.workload.spans[span.index()].blocks[b] : BlockId();
   };
-  const std::int64_t block_size = block_elements * 4;
+  const std::int64_t block_size = options_.block_elements * 4;
   for (std::size_t i = 0; i < packed.parameters.size(); ++i) {
     const ValueId id = packed.parameters[i];
     const std::int64_t elements = value(id).rows * value(id).columns;

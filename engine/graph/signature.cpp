@@ -63,7 +63,7 @@ std::string signature_of(const ModelConfig& config, const LowerOptions& options)
     line("shape", key.rows, key.cache_rows);
   }
   line("compute", "f32");
-  line("block_elements", block_elements);
+  line("block_elements", options.block_elements);
   line("square_sum_chunk", square_sum_chunk);
   line("head", config.vocab_size <= options.one_pass_vocabulary ? "one_pass" : "two_pass");
   return text.str();

@@ -4,8 +4,6 @@
 
 #include "parbuckle/units.h"
 
-#include "engine/graph/lower.h"
-
 namespace parbuckle {
 namespace {
 
@@ -39,12 +37,15 @@ SpanId add_span_of(Workload& workload,
   return id;
 }
 
-SpanId add_span(Workload& workload, const std::string& name, std::int64_t bytes, Storage storage) {
-  const std::int64_t largest = block_elements * size_of(storage.dtype);
+SpanId add_span(Workload& workload,
+                const std::string& name,
+                std::int64_t bytes,
+                std::int64_t block_bytes,
+                Storage storage) {
   std::vector<std::pair<std::string, std::int64_t>> blocks;
-  for (std::int64_t begin = 0; begin < bytes; begin += largest) {
-    const std::string suffix = bytes > largest ? ".b" + std::to_string(blocks.size()) : "";
-    blocks.emplace_back(name + suffix, std::min(largest, bytes - begin));
+  for (std::int64_t begin = 0; begin < bytes; begin += block_bytes) {
+    const std::string suffix = bytes > block_bytes ? ".b" + std::to_string(blocks.size()) : "";
+    blocks.emplace_back(name + suffix, std::min(block_bytes, bytes - begin));
   }
   return add_span_of(workload, name, blocks, storage);
 }
@@ -61,7 +62,7 @@ SpanId add_token_span(Workload& workload,
   block.per_micro_batch = true;
   workload.spans.push_back({.name = name,
                             .blocks = {BlockId(workload.blocks.size())},
-                            .bytes = block_bytes(block, workload.shapes.back()),
+                            .bytes = parbuckle::block_bytes(block, workload.shapes.back()),
                             .per_micro_batch = true});
   workload.blocks.push_back(std::move(block));
   return id;

@@ -19,8 +19,12 @@ struct Storage {
   bool pinned = false;
 };
 
-/// `bytes`, padded to a whole page and cut at multiples of the largest block's bytes.
-SpanId add_span(Workload& workload, const std::string& name, std::int64_t bytes, Storage storage);
+/// `bytes`, padded to a whole page and cut at multiples of `block_bytes`, itself whole pages.
+SpanId add_span(Workload& workload,
+                const std::string& name,
+                std::int64_t bytes,
+                std::int64_t block_bytes,
+                Storage storage);
 
 /// One block for each (name, bytes), each padded to whole pages.
 SpanId add_span_of(Workload& workload,
