@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "engine/base/graph.h"
 #include "engine/base/hardware.h"
 #include "engine/base/op.h"
 #include "engine/base/plan.h"
@@ -21,7 +22,7 @@ constexpr std::array<std::string_view, 7> words_of(DType /*type*/) {
 constexpr std::array<std::string_view, 3> words_of(Tier /*type*/) {
   return {"device", "host", "nvme"};
 }
-constexpr std::array<std::string_view, 36> words_of(OpKind /*type*/) {
+constexpr std::array<std::string_view, 38> words_of(OpKind /*type*/) {
   return {"embedding_forward",
           "position_forward",
           "embedding_backward",
@@ -57,10 +58,18 @@ constexpr std::array<std::string_view, 36> words_of(OpKind /*type*/) {
           "global_norm",
           "prepare_update",
           "adamw",
-          "adamw_table"};
+          "adamw_table",
+          "split3",
+          "merge3"};
 }
 constexpr std::array<std::string_view, 4> words_of(Activation /*type*/) {
   return {"silu", "gelu_exact", "gelu_tanh", "relu"};
+}
+constexpr std::array<std::string_view, 8> words_of(ValueRole /*type*/) {
+  return {"batch", "parameter", "gradient", "residual", "stream", "inner", "scalars", "statistic"};
+}
+constexpr std::array<std::string_view, 3> words_of(UnitKind /*type*/) {
+  return {"embedding", "layer", "head"};
 }
 constexpr std::array<std::string_view, 15> words_of(Role /*type*/) {
   return {"weight",
@@ -142,6 +151,60 @@ void describe(T& value, Visit&& visit) {
   visit("attributes", value.attributes);
   visit("operands", value.operands);
   visit("workspace_offset", value.workspace_offset);
+}
+template <Is<GraphValue> T, class Visit>
+void describe(T& value, Visit&& visit) {
+  visit("name", value.name);
+  visit("role", value.role);
+  visit("dtype", value.dtype);
+  visit("per_token", value.per_token);
+  visit("rows", value.rows);
+  visit("columns", value.columns);
+  visit("vector", value.vector);
+  visit("gradient_of", value.gradient_of);
+}
+template <Is<ValueUse> T, class Visit>
+void describe(T& value, Visit&& visit) {
+  visit("value", value.value);
+  visit("heads", value.heads);
+}
+template <Is<GraphOp> T, class Visit>
+void describe(T& value, Visit&& visit) {
+  visit("kind", value.kind);
+  visit("attributes", value.attributes);
+  visit("operands", value.operands);
+}
+template <Is<GraphUnit> T, class Visit>
+void describe(T& value, Visit&& visit) {
+  visit("name", value.name);
+  visit("family", value.family);
+  visit("kind", value.kind);
+  visit("input", value.input);
+  visit("output", value.output);
+  visit("parameters", value.parameters);
+  visit("gradients", value.gradients);
+  visit("forward", value.forward);
+  visit("backward", value.backward);
+}
+template <Is<BatchValues> T, class Visit>
+void describe(T& value, Visit&& visit) {
+  visit("tokens", value.tokens);
+  visit("positions", value.positions);
+  visit("segment_begin", value.segment_begin);
+  visit("targets", value.targets);
+  visit("slots", value.slots);
+  visit("inverse_frequencies", value.inverse_frequencies);
+  visit("rotary", value.rotary);
+  visit("step", value.step);
+  visit("loss", value.loss);
+  visit("stream", value.stream);
+}
+template <Is<Graph> T, class Visit>
+void describe(T& value, Visit&& visit) {
+  visit("name", value.name);
+  visit("values", value.values);
+  visit("inputs", value.inputs);
+  visit("units", value.units);
 }
 template <Is<Program> T, class Visit>
 void describe(T& value, Visit&& visit) {

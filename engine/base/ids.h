@@ -20,6 +20,7 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
+using ValueId = Id<struct ValueTag>;            // Graph::values
 using BlockId = Id<struct BlockTag>;            // Workload::blocks
 using SpanId = Id<struct SpanTag>;              // Workload::spans
 using UnitId = Id<struct UnitTag>;              // Workload::units

@@ -169,6 +169,9 @@ Result<T> parse(std::string_view text, const char* what) {
 
 }  // namespace
 
+std::string to_json(const Graph& value) {
+  return write(value).dump(1);
+}
 std::string to_json(const Program& value) {
   return write(value).dump(1);
 }
@@ -188,6 +191,9 @@ std::string to_json(const StepTrace& value) {
   return write(value).dump(1);
 }
 
+Result<Graph> graph_from_json(std::string_view text) {
+  return parse<Graph>(text, "graph");
+}
 Result<Program> program_from_json(std::string_view text) {
   return parse<Program>(text, "program");
 }

@@ -7,6 +7,7 @@
 
 #include "parbuckle/status.h"
 
+#include "engine/base/graph.h"
 #include "engine/base/hardware.h"
 #include "engine/base/plan.h"
 #include "engine/base/program.h"
@@ -14,6 +15,7 @@
 
 namespace parbuckle {
 
+std::string to_json(const Graph& value);
 std::string to_json(const Program& value);
 std::string to_json(const Workload& value);
 std::string to_json(const Hardware& value);
@@ -21,6 +23,7 @@ std::string to_json(const Budgets& value);
 std::string to_json(const Plan& value);
 std::string to_json(const StepTrace& value);
 
+Result<Graph> graph_from_json(std::string_view text);
 Result<Program> program_from_json(std::string_view text);
 Result<Workload> workload_from_json(std::string_view text);
 Result<Hardware> hardware_from_json(std::string_view text);

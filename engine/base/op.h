@@ -53,6 +53,8 @@
 // prepare_update            step, update=                             the same with clip scale 1 (updates during the backward)
 // adamw                     w(n)+=, m(n)+=, v(n)+=, g(n), update      decoupled decay; attr decay: apply weight_decay
 // adamw_table               w(V,H)+=, m+=, v+=, sparse(U,H), touched, update [, g(V,H)]   gradient = g + sparse rows; attr row_begin, decay
+// split3                    x(R,3C), a(R,C)=, b(R,C)=, c(R,C)=        columns [0,C), [C,2C), [2C,3C) of x (a fused q, k, v projection)
+// merge3                    a(R,C), b(R,C), c(R,C), x(R,3C)=          the inverse of split3
 //
 // `step` is a StepScalars, `update` an UpdateScalars, `touched` a TouchedRows header with its ids (below).
 #pragma once
@@ -107,8 +109,10 @@ enum class OpKind {
   prepare_update,
   adamw,
   adamw_table,
+  split3,
+  merge3,
 };
-inline constexpr int op_kind_count = static_cast<int>(OpKind::adamw_table) + 1;
+inline constexpr int op_kind_count = static_cast<int>(OpKind::merge3) + 1;
 
 std::string_view to_string(OpKind kind);
 std::optional<OpKind> op_kind_from_string(std::string_view name);

@@ -1,0 +1,39 @@
+// The small models of fixtures/models as the tests of lowering use them: configuration, batch and reference values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/graph/lower.h"
+#include "engine/model/config.h"
+#include "tests/support/resident_run.h"
+
+namespace parbuckle {
+
+/// Three micro-batches of two rows of 20 tokens; each row is a segment of its own, padded to 64 rows in all.
+struct FixtureModel {
+  ModelConfig config;
+  std::map<std::string, std::vector<double>> weights;
+  std::map<std::string, std::vector<double>> batch;
+  std::map<std::string, std::vector<double>> expected;
+  nlohmann::json numbers;  // expected.json
+
+  /// Fills batch, step and touched ids of one optimizer step.
+  void fill_step(const Lowered& lowered, ResidentRun& run, StepScalars step) const;
+  void fill_weights(const Lowered& lowered, ResidentRun& run) const;
+};
+
+inline constexpr std::int32_t fixture_micro_batches = 3;
+
+/// REQUIRES: the folder is there. The configuration comes from the caller.
+FixtureModel fixture_model(const std::string& name, ModelConfig config);
+
+ModelConfig llama_gqa_untied_config();
+ModelConfig gpt2_tied_config();
+ModelConfig smollm2_135m_config();
+
+}  // namespace parbuckle
