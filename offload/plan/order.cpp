@@ -1,0 +1,216 @@
+#include "offload/plan/order.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace parbuckle {
+namespace {
+
+bool uses_span(const std::vector<TaskTemplate>& templates, SpanId span) {
+  return std::any_of(templates.begin(), templates.end(), [&](const TaskTemplate& t) {
+    return std::any_of(t.uses.begin(), t.uses.end(), [&](const Use& u) { return u.span == span; });
+  });
+}
+
+bool changes_span(const std::vector<TaskTemplate>& templates, SpanId span) {
+  return std::any_of(templates.begin(), templates.end(), [&](const TaskTemplate& t) {
+    return std::any_of(t.uses.begin(), t.uses.end(), [&](const Use& u) {
+      return u.span == span && u.access != Access::read;
+    });
+  });
+}
+
+struct Group {
+  std::int32_t first = 0;
+  std::int32_t end = 0;
+};
+
+class Expansion {
+ public:
+  Expansion(const Workload& workload, const Choice& choice)
+      : workload_(workload), choice_(choice), after_unit_(workload.units.size()) {}
+
+  std::vector<ChainTask> run() {
+    const bool train = workload_.phase == Phase::train;
+    if (train) {
+      assign_updates();
+    }
+    step_tasks(TaskKind::begin, UnitId(), workload_.begin);
+    for (Group group{0, choice_.group}; group.first < workload_.micro_batches;
+         group = {group.end, group.end + choice_.group}) {
+      group.end = std::min(group.end, workload_.micro_batches);
+      forward(group);
+      if (train && choice_.window == Window::fused && group.end == workload_.micro_batches) {
+        step_tasks(TaskKind::turn, UnitId(), workload_.turn);
+      }
+      if (train) {
+        backward(group);
+      }
+    }
+    if (!train || choice_.window != Window::fused) {
+      step_tasks(TaskKind::finish, UnitId(), workload_.finish);
+    }
+    place_late_updates();
+    return std::move(chain_);
+  }
+
+ private:
+  const Alternative& alternative(std::size_t unit) const {
+    return workload_.units[unit].alternatives[static_cast<std::size_t>(choice_.alternative[unit])];
+  }
+
+  bool is_gradient(SpanId span) const {
+    const Role role = workload_.blocks[workload_.spans[span.index()].blocks.front().index()].role;
+    return role == Role::gradient || role == Role::sparse_gradient;
+  }
+
+  void push(TaskKind kind, UnitId unit, const TaskTemplate& from, std::int32_t micro_batch) {
+    ChainTask task{kind, from.family, unit, micro_batch, {}};
+    task.uses.reserve(from.uses.size());
+    for (const Use& use : from.uses) {
+      const bool per_micro_batch = workload_.spans[use.span.index()].per_micro_batch;
+      task.uses.push_back({use.span, use.block, per_micro_batch ? micro_batch : -1, use.access});
+    }
+    chain_.push_back(std::move(task));
+  }
+
+  void step_tasks(TaskKind kind, UnitId unit, const std::vector<TaskTemplate>& templates) {
+    for (const TaskTemplate& t : templates) {
+      push(kind, unit, t, -1);
+    }
+  }
+
+  void group_tasks(TaskKind kind,
+                   std::size_t unit,
+                   const std::vector<TaskTemplate>& templates,
+                   Group group) {
+    for (const TaskTemplate& t : templates) {
+      for (std::int32_t micro_batch = group.first; micro_batch < group.end; ++micro_batch) {
+        push(kind, UnitId(unit), t, micro_batch);
+      }
+    }
+  }
+
+  void forward(Group group) {
+    for (std::size_t unit = 0; unit < workload_.units.size(); ++unit) {
+      group_tasks(TaskKind::forward, unit, alternative(unit).forward, group);
+    }
+  }
+
+  void backward(Group group) {
+    const bool first = group.first == 0;
+    const bool last = group.end == workload_.micro_batches;
+    for (std::size_t unit = workload_.units.size(); unit-- > 0;) {
+      if (first) {
+        step_tasks(TaskKind::gradient_begin, UnitId(unit), workload_.units[unit].gradient_begin);
+      }
+      group_tasks(TaskKind::backward, unit, alternative(unit).backward, group);
+      if (last) {
+        step_tasks(TaskKind::gradient_end, UnitId(unit), workload_.units[unit].gradient_end);
+        for (const std::size_t update : after_unit_[unit]) {
+          push(TaskKind::update, UnitId(unit), workload_.updates[update].task, -1);
+        }
+      }
+    }
+  }
+
+  // The lowest unit (the last in the backward) for which `touches(unit)`; units.size() if none.
+  template <class Touches>
+  std::size_t lowest_unit(Touches touches) const {
+    std::size_t unit = 0;
+    while (unit < workload_.units.size() && !touches(unit)) {
+      ++unit;
+    }
+    return unit;
+  }
+
+  std::size_t finishes_gradient(const Update& update) const {
+    std::size_t lowest = workload_.units.size();
+    for (const Use& use : update.task.uses) {
+      if (!is_gradient(use.span)) {
+        continue;
+      }
+      lowest = std::min(lowest, lowest_unit([&](std::size_t unit) {
+                          return changes_span(alternative(unit).backward, use.span) ||
+                                 changes_span(workload_.units[unit].gradient_begin, use.span) ||
+                                 changes_span(workload_.units[unit].gradient_end, use.span);
+                        }));
+    }
+    return lowest;
+  }
+
+  void assign_updates() {
+    for (std::size_t i = 0; i < workload_.updates.size(); ++i) {
+      const Update& update = workload_.updates[i];
+      const std::size_t finishes =
+          choice_.window == Window::fused ? finishes_gradient(update) : workload_.units.size();
+      const std::size_t last_reader = lowest_unit(
+          [&](std::size_t unit) { return uses_span(alternative(unit).backward, update.span); });
+      if (finishes < workload_.units.size() && finishes == last_reader) {
+        after_unit_[finishes].push_back(i);
+      } else {
+        late_.push_back(i);
+      }
+    }
+  }
+
+  // First task of the chain for which `counts(use)`, per span; chain_.size() if none.
+  template <class Counts>
+  std::vector<std::size_t> first_use(Counts counts) const {
+    std::vector<std::size_t> first(workload_.spans.size(), chain_.size());
+    for (std::size_t i = chain_.size(); i-- > 0;) {
+      for (const ChainUse& use : chain_[i].uses) {
+        if (counts(use)) {
+          first[use.span.index()] = i;
+        }
+      }
+    }
+    return first;
+  }
+
+  // Updates outside the backward: at the end, or before the first use of their weight and before the first change of
+  // what they read (a gradient that starts anew).
+  void place_late_updates() {
+    const std::vector<std::size_t> used = first_use([](const ChainUse&) { return true; });
+    const std::vector<std::size_t> changed =
+        first_use([](const ChainUse& use) { return use.access != Access::read; });
+    std::vector<std::vector<std::size_t>> before(chain_.size() + 1);
+    std::vector<UnitId> unit_of(workload_.updates.size());
+    for (const std::size_t i : late_) {
+      const Update& update = workload_.updates[i];
+      std::size_t place = used[update.span.index()];
+      if (place < chain_.size()) {
+        unit_of[i] = chain_[place].unit;
+      }
+      for (const Use& use : update.task.uses) {
+        place = std::min(place, is_gradient(use.span) ? changed[use.span.index()] : place);
+      }
+      before[choice_.window == Window::after ? chain_.size() : place].push_back(i);
+    }
+    std::vector<ChainTask> in_order = std::move(chain_);
+    chain_.clear();
+    for (std::size_t i = 0; i <= in_order.size(); ++i) {
+      for (const std::size_t update : before[i]) {
+        push(TaskKind::update, unit_of[update], workload_.updates[update].task, -1);
+      }
+      if (i < in_order.size()) {
+        chain_.push_back(std::move(in_order[i]));
+      }
+    }
+  }
+
+  const Workload& workload_;
+  const Choice& choice_;
+  std::vector<ChainTask> chain_;
+  std::vector<std::vector<std::size_t>> after_unit_;  // updates after this unit's gradient_end
+  std::vector<std::size_t> late_;                     // all other updates
+};
+
+}  // namespace
+
+std::vector<ChainTask> expand(const Workload& workload, const Choice& choice) {
+  return Expansion(workload, choice).run();
+}
+
+}  // namespace parbuckle

@@ -1,0 +1,237 @@
+#include "offload/plan/simulate.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <string>
+
+namespace parbuckle {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr std::size_t lane_kinds = 5;
+
+const ProgramTime* find_time(const Hardware& hardware, const std::string& program, ShapeKey key) {
+  const ProgramTime* same_name = nullptr;
+  for (const ProgramTime& time : hardware.program_times) {
+    if (time.program == program) {
+      if (time.key == key) {
+        return &time;
+      }
+      same_name = &time;
+    }
+  }
+  return same_name;
+}
+
+// Work that does not depend on the micro-batch has one program, timed under whatever key it was compiled with.
+const ProgramTime* measured(const Workload& workload,
+                            const Family& family,
+                            const Hardware& hardware) {
+  const ShapeKey largest = workload.shapes.empty() ? ShapeKey{} : workload.shapes.back();
+  const ProgramTime* const found = find_time(hardware, family.name, largest);
+  const bool usable = found != nullptr && (found->key == largest || family.programs.size() <= 1);
+  return usable ? found : nullptr;
+}
+
+// One queue of transfers and where it stands.
+struct LaneState {
+  std::vector<std::size_t> queue;  // transfers, in order
+  std::size_t head = 0;
+  bool busy = false;
+  double latency_left = 0;
+  double bytes_left = 0;
+  const Lane* lane = nullptr;
+
+  [[nodiscard]] bool moves() const { return busy && latency_left <= 0; }
+};
+
+class Simulator {
+ public:
+  Simulator(const Plan& plan, const std::vector<double>& seconds)
+      : plan_(plan), seconds_(seconds), done_(plan.transfers.size(), false) {
+    timeline_.tasks.resize(plan.tasks.size());
+    timeline_.transfers.resize(plan.transfers.size());
+  }
+
+  Status attach(const Hardware& hardware) {
+    for (std::size_t i = 0; i < plan_.transfers.size(); ++i) {
+      lanes_[static_cast<std::size_t>(plan_.transfers[i].lane)].queue.push_back(i);
+    }
+    for (std::size_t kind = 0; kind < lane_kinds; ++kind) {
+      for (const Lane& lane : hardware.lanes) {
+        if (static_cast<std::size_t>(lane.kind) == kind && lanes_[kind].lane == nullptr) {
+          lanes_[kind].lane = &lane;
+        }
+      }
+      const LaneState& state = lanes_[kind];
+      if (!state.queue.empty() && (state.lane == nullptr || state.lane->bytes_per_s <= 0)) {
+        return invalid("hardware '" + hardware.name + "': no lane '" +
+                       std::string(to_string(static_cast<LaneKind>(kind))) +
+                       "' with bytes_per_s above 0, and the plan moves bytes through it");
+      }
+    }
+    return Status();
+  }
+
+  Result<Timeline> run() {
+    while (start_what_can()) {
+      const double step = next_event();
+      if (step == never) {
+        break;
+      }
+      advance(step);
+    }
+    const bool finished = task_ == plan_.tasks.size() &&
+                          std::all_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {
+                            return lane.head == lane.queue.size();
+                          });
+    if (!finished) {
+      return internal_error("plan: task " + std::to_string(task_) +
+                            " never starts: its waits form a circle");
+    }
+    timeline_.step_s = now_;
+    return std::move(timeline_);
+  }
+
+ private:
+  [[nodiscard]] bool all_done(const std::vector<TransferId>& waits) const {
+    return std::all_of(
+        waits.begin(), waits.end(), [&](TransferId id) { return done_[id.index()]; });
+  }
+
+  // Starts every task and transfer whose time has come; true while anything is running.
+  bool start_what_can() {
+    if (!computing_ && task_ < plan_.tasks.size() && all_done(plan_.tasks[task_].waits)) {
+      computing_ = true;
+      task_end_ = now_ + seconds_[plan_.tasks[task_].family.index()];
+      timeline_.tasks[task_].begin_s = now_;
+    }
+    bool running = computing_;
+    for (LaneState& lane : lanes_) {
+      if (!lane.busy && lane.head < lane.queue.size()) {
+        start(lane);
+      }
+      running = running || lane.busy;
+    }
+    return running;
+  }
+
+  void start(LaneState& lane) {
+    const std::size_t id = lane.queue[lane.head];
+    const Transfer& transfer = plan_.transfers[id];
+    const bool task_over = transfer.after_task < static_cast<std::int32_t>(task_);
+    if (!task_over || !all_done(transfer.after_transfers)) {
+      return;
+    }
+    lane.busy = true;
+    lane.latency_left = lane.lane->latency_s;
+    lane.bytes_left = static_cast<double>(transfer.bytes);
+    timeline_.transfers[id].begin_s = now_;
+  }
+
+  [[nodiscard]] double rate(const LaneState& lane) const {
+    const Lane& own = *lane.lane;
+    if (own.engine < 0 || own.duplex_bytes_per_s <= 0) {
+      return own.bytes_per_s;
+    }
+    const bool shared = std::any_of(lanes_.begin(), lanes_.end(), [&](const LaneState& other) {
+      return &other != &lane && other.moves() && other.lane->engine == own.engine;
+    });
+    return shared ? own.duplex_bytes_per_s : own.bytes_per_s;
+  }
+
+  [[nodiscard]] double next_event() const {
+    double step = computing_ ? task_end_ - now_ : never;
+    for (const LaneState& lane : lanes_) {
+      if (lane.busy) {
+        step = std::min(step, lane.moves() ? lane.bytes_left / rate(lane) : lane.latency_left);
+      }
+    }
+    return std::max(step, 0.0);
+  }
+
+  void advance(double step) {
+    std::array<double, lane_kinds> rates{};
+    for (std::size_t i = 0; i < lane_kinds; ++i) {
+      rates[i] = lanes_[i].moves() ? rate(lanes_[i]) : 0;
+    }
+    const double end = now_ + step;
+    for (std::size_t i = 0; i < lane_kinds; ++i) {
+      LaneState& lane = lanes_[i];
+      if (!lane.busy) {
+        continue;
+      }
+      if (rates[i] == 0) {
+        lane.latency_left = lane.latency_left <= step ? 0 : lane.latency_left - step;
+        continue;
+      }
+      // The lane whose end defined the step ends exactly now; rounding must not leave a sliver behind.
+      lane.bytes_left = lane.bytes_left / rates[i] <= step ? 0 : lane.bytes_left - rates[i] * step;
+      if (lane.bytes_left <= 0) {
+        finish(lane, end);
+      }
+    }
+    now_ = end;
+    if (computing_ && task_end_ <= now_) {
+      computing_ = false;
+      timeline_.tasks[task_].end_s = now_;
+      ++task_;
+    }
+  }
+
+  void finish(LaneState& lane, double end) {
+    const std::size_t id = lane.queue[lane.head];
+    timeline_.transfers[id].end_s = end;
+    done_[id] = true;
+    lane.busy = false;
+    ++lane.head;
+  }
+
+  const Plan& plan_;
+  const std::vector<double>& seconds_;
+  std::vector<bool> done_;
+  std::array<LaneState, lane_kinds> lanes_;
+  Timeline timeline_;
+  double now_ = 0;
+  std::size_t task_ = 0;  // the task that runs, or runs next
+  bool computing_ = false;
+  double task_end_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<double>> family_seconds(const Workload& workload, const Hardware& hardware) {
+  if (hardware.devices.empty()) {
+    return invalid("hardware '" + hardware.name + "': devices is empty, expected one");
+  }
+  const ComputeDevice& device = hardware.devices.front();
+  std::vector<double> seconds;
+  for (const Family& family : workload.families) {
+    if (const ProgramTime* const time = measured(workload, family, hardware)) {
+      seconds.push_back(time->seconds);
+      continue;
+    }
+    const double flops = family.flops.empty() ? 0 : family.flops.back();
+    const double bytes = family.traffic_bytes.empty() ? 0 : family.traffic_bytes.back();
+    if ((flops > 0 && device.flops_per_s <= 0) || (bytes > 0 && device.memory_bytes_per_s <= 0)) {
+      return invalid("hardware '" + hardware.name + "', device '" + device.name +
+                     "': flops_per_s and memory_bytes_per_s must be above 0: program '" +
+                     family.name + "' was never timed");
+    }
+    seconds.push_back((flops > 0 ? flops / device.flops_per_s : 0) +
+                      (bytes > 0 ? bytes / device.memory_bytes_per_s : 0));
+  }
+  return seconds;
+}
+
+Result<Timeline> simulate(const Plan& plan,
+                          const std::vector<double>& family_seconds,
+                          const Hardware& hardware) {
+  Simulator simulator(plan, family_seconds);
+  PARBUCKLE_TRY(simulator.attach(hardware));
+  return simulator.run();
+}
+
+}  // namespace parbuckle

@@ -1,0 +1,26 @@
+// The event simulator: when would each task and transfer of a plan run on this machine? It follows the order of events that
+// engine/base/plan.h fixes for the executor, so a prediction and a measurement differ by rates only.
+#pragma once
+
+#include <vector>
+
+#include "parbuckle/status.h"
+
+#include "engine/base/hardware.h"
+#include "engine/base/plan.h"
+#include "engine/base/workload.h"
+
+namespace parbuckle {
+
+/// Seconds of one task of each family at the largest ShapeKey: measured (Hardware::program_times), else its flops and bytes at
+/// the device's rates. Fails where neither is known.
+Result<std::vector<double>> family_seconds(const Workload& workload, const Hardware& hardware);
+
+/// A lane moves `bytes_per_s` alone and `duplex_bytes_per_s` while another lane of its engine moves bytes too; each transfer
+/// first waits `latency_s`, during which it does not disturb its neighbours.
+/// Fails where the plan uses a lane that the hardware lacks or never finishes (transfers and tasks wait in a circle).
+Result<Timeline> simulate(const Plan& plan,
+                          const std::vector<double>& family_seconds,
+                          const Hardware& hardware);
+
+}  // namespace parbuckle

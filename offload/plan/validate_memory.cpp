@@ -1,0 +1,417 @@
+// What lies where, and what happens before what: a replay of the plan that holds for every timing of its lanes.
+//
+// Vector clocks give "ends before starts" between any two events. Memory is cut at every boundary of an allocation or block into
+// cells; each cell remembers which block and version it holds, who wrote it last and who has read it since. If every access is
+// ordered after the accesses it conflicts with, the replay in one order stands for all of them.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "parbuckle/units.h"
+
+#include "offload/plan/validate_parts.h"
+
+namespace parbuckle::validation {
+namespace {
+
+constexpr std::size_t lane_count = 5;  // LaneKind; tasks are on LaneKind::compute
+
+struct Event {
+  std::size_t lane = 0;
+  std::int32_t position = 0;  // in its lane
+  std::vector<std::size_t> after;
+  std::array<std::int32_t, lane_count>
+      clock{};  // events of each lane that end before this one starts
+};
+
+// Last write of something and the latest read per lane since.
+struct History {
+  std::int32_t write_lane = -1;
+  std::int32_t write_position = -1;
+  std::array<std::int32_t, lane_count> reads{-1, -1, -1, -1, -1};
+
+  [[nodiscard]] bool may_read(const Event& event) const {
+    return write_lane < 0 || event.clock[static_cast<std::size_t>(write_lane)] > write_position;
+  }
+  [[nodiscard]] bool may_write(const Event& event) const {
+    bool ordered = may_read(event);
+    for (std::size_t lane = 0; lane < lane_count; ++lane) {
+      ordered = ordered && (lane == event.lane || event.clock[lane] > reads[lane]);
+    }
+    return ordered;
+  }
+  void read(const Event& event) { reads[event.lane] = std::max(reads[event.lane], event.position); }
+  void write(const Event& event) {
+    write_lane = static_cast<std::int32_t>(event.lane);
+    write_position = event.position;
+    reads.fill(-1);
+  }
+};
+
+using Instance = std::pair<std::int32_t, std::int32_t>;  // block, micro-batch
+
+struct Content {
+  Instance what{-1, -1};
+  std::int64_t offset = 0;  // of the cell in the block
+  std::int32_t version = -1;
+  friend bool operator==(const Content&, const Content&) = default;
+};
+
+struct Cell {
+  Content content;
+  History history;
+  bool touched = false;  // written in this step
+};
+
+struct Stored {
+  std::int32_t version = 0;
+  History history;
+};
+
+struct Extent {
+  Instance what;
+  std::int64_t begin = 0;  // in the arena
+  std::int64_t end = 0;
+};
+
+class Replay {
+ public:
+  Replay(const Workload& workload, const Plan& plan, const Templates& templates, Faults& faults)
+      : workload_(workload), plan_(plan), templates_(templates), faults_(faults) {}
+
+  void run() {
+    build_events();
+    cut_cells();
+    if (!order_events()) {
+      return;
+    }
+    for (const std::size_t e : order_) {
+      now_ = &events_[e];
+      if (e < plan_.tasks.size()) {
+        task(e);
+      } else {
+        transfer(e - plan_.tasks.size());
+      }
+    }
+    check_end();
+  }
+
+ private:
+  // Events: tasks first, then transfers, by id.
+  void build_events() {
+    events_.resize(plan_.tasks.size() + plan_.transfers.size());
+    std::array<std::int32_t, lane_count> positions{};
+    std::array<std::size_t, lane_count> last{};
+    const auto join = [&](std::size_t e, std::size_t lane) {
+      events_[e].lane = lane;
+      events_[e].position = positions[lane]++;
+      if (events_[e].position > 0) {
+        events_[e].after.push_back(last[lane]);
+      }
+      last[lane] = e;
+    };
+    const std::size_t tasks = plan_.tasks.size();
+    for (std::size_t t = 0; t < tasks; ++t) {
+      join(t, static_cast<std::size_t>(LaneKind::compute));
+      for (const TransferId id : plan_.tasks[t].waits) {
+        events_[t].after.push_back(tasks + id.index());
+      }
+    }
+    for (std::size_t i = 0; i < plan_.transfers.size(); ++i) {
+      const Transfer& transfer = plan_.transfers[i];
+      join(tasks + i, static_cast<std::size_t>(transfer.lane));
+      if (transfer.after_task >= 0) {
+        events_[tasks + i].after.push_back(static_cast<std::size_t>(transfer.after_task));
+      }
+      for (const TransferId id : transfer.after_transfers) {
+        events_[tasks + i].after.push_back(tasks + id.index());
+      }
+    }
+  }
+
+  bool order_events() {
+    std::vector<std::vector<std::size_t>> next(events_.size());
+    std::vector<std::size_t> missing(events_.size());
+    for (std::size_t e = 0; e < events_.size(); ++e) {
+      missing[e] = events_[e].after.size();
+      for (const std::size_t before : events_[e].after) {
+        next[before].push_back(e);
+      }
+      if (missing[e] == 0) {
+        order_.push_back(e);
+      }
+    }
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      Event& event = events_[order_[i]];
+      for (const std::size_t b : event.after) {
+        const Event& before = events_[b];
+        for (std::size_t lane = 0; lane < lane_count; ++lane) {
+          event.clock[lane] = std::max(event.clock[lane], before.clock[lane]);
+        }
+        event.clock[before.lane] = std::max(event.clock[before.lane], before.position + 1);
+      }
+      for (const std::size_t e : next[order_[i]]) {
+        if (--missing[e] == 0) {
+          order_.push_back(e);
+        }
+      }
+    }
+    if (order_.size() != events_.size()) {
+      faults_.push_back("plan: waits form a circle, " +
+                        std::to_string(events_.size() - order_.size()) + " events never start");
+      return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::vector<Extent> extents(const Allocation& a) const {
+    std::vector<Extent> found;
+    if (!a.span.valid()) {
+      return found;
+    }
+    const Span& span = workload_.spans[a.span.index()];
+    for (std::size_t b = 0; b < span.blocks.size(); ++b) {
+      const Block& block = workload_.blocks[span.blocks[b].index()];
+      if (a.block >= 0 && static_cast<std::size_t>(a.block) != b) {
+        continue;
+      }
+      const std::int64_t begin = a.offset + (a.block < 0 ? block.span_offset : 0);
+      const std::int64_t bytes = round_up(block_bytes(block, workload_.shapes.back()), page_bytes);
+      found.push_back({{span.blocks[b].value, a.micro_batch}, begin, begin + bytes});
+    }
+    return found;
+  }
+
+  void cut_cells() {
+    for (const Allocation& a : plan_.allocations) {
+      extents_.push_back(extents(a));
+      cuts_.push_back(a.offset);
+      cuts_.push_back(a.offset + a.bytes);
+      for (const Extent& extent : extents_.back()) {
+        cuts_.push_back(extent.begin);
+        cuts_.push_back(extent.end);
+      }
+    }
+    for (const Task& t : plan_.tasks) {
+      cuts_.push_back(t.scratch_offset);
+      cuts_.push_back(t.scratch_offset + t.scratch_bytes);
+    }
+    std::sort(cuts_.begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+    cells_.resize(cuts_.size());
+  }
+
+  template <class Visit>
+  void each_cell(std::int64_t begin, std::int64_t end, Visit&& visit) {
+    auto cut = std::lower_bound(cuts_.begin(), cuts_.end(), begin);
+    for (; cut != cuts_.end() && *cut < end; ++cut) {
+      visit(cells_[static_cast<std::size_t>(cut - cuts_.begin())], *cut);
+    }
+  }
+
+  [[nodiscard]] std::string name(Instance what) const {
+    const std::string& block = workload_.blocks[static_cast<std::size_t>(what.first)].name;
+    return what.second < 0 ? block : block + " of micro-batch " + std::to_string(what.second);
+  }
+
+  void fault(const std::string& event, const std::string& what) {
+    constexpr std::size_t enough = 50;
+    if (faults_.size() < enough) {
+      faults_.push_back(event + ": " + what);
+    }
+  }
+
+  // Reads one block from memory: each cell must hold `version` of it, written before `now_` starts.
+  void read_memory(const std::string& event,
+                   const Extent& extent,
+                   std::int32_t version,
+                   bool resident) {
+    std::string wrong;
+    each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t at) {
+      const Content wanted{extent.what, at - extent.begin, version};
+      if (!cell.touched && cell.content.version < 0 && resident && version == 0) {
+        cell.content =
+            wanted;  // held since the step before; check_end() sees that it is there again
+        assumed_.emplace_back(static_cast<std::size_t>(&cell - cells_.data()), wanted);
+      }
+      if (cell.content != wanted) {
+        wrong = cell.content.what == extent.what ? "an old version" : "other bytes";
+      } else if (!cell.history.may_read(*now_)) {
+        wrong = "bytes that may still be arriving";
+      }
+      cell.history.read(*now_);
+    });
+    if (!wrong.empty()) {
+      fault(event, "reads " + wrong + " where " + name(extent.what) + " should be");
+    }
+  }
+
+  void write_memory(const std::string& event, const Extent& extent, std::int32_t version) {
+    bool ordered = true;
+    each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t at) {
+      ordered = ordered && cell.history.may_write(*now_);
+      cell.content = {extent.what, at - extent.begin, version};
+      cell.touched = true;
+      cell.history.write(*now_);
+    });
+    if (!ordered) {
+      fault(event,
+            "overwrites memory that is still in use" +
+                (extent.what.first < 0 ? std::string(" (scratch)") : " with " + name(extent.what)));
+    }
+  }
+
+  // The blocks that an operand covers.
+  [[nodiscard]] std::vector<Extent> covered(const TaskOperand& operand, const Use& use) const {
+    std::vector<Extent> found;
+    const BlockId only =
+        use.block < 0
+            ? BlockId()
+            : workload_.spans[use.span.index()].blocks[static_cast<std::size_t>(use.block)];
+    for (const Extent& extent : extents_[operand.allocation.index()]) {
+      if (use.block < 0 || extent.what.first == only.value) {
+        found.push_back(extent);
+      }
+    }
+    return found;
+  }
+
+  void task(std::size_t t) {
+    const Task& task = plan_.tasks[t];
+    const std::string event =
+        "task " + std::to_string(t) + " (" + workload_.families[task.family.index()].name + ")";
+    std::vector<Extent> changes;
+    for (std::size_t i = 0; i < task.operands.size(); ++i) {
+      const TaskOperand& operand = task.operands[i];
+      const bool resident = plan_.allocations[operand.allocation.index()].resident;
+      for (const Extent& extent : covered(operand, templates_[t]->uses[i])) {
+        if (operand.access != Access::write) {
+          read_memory(event, extent, newest_[extent.what], resident);
+        }
+        if (operand.access != Access::read) {
+          changes.push_back(extent);
+        }
+      }
+    }
+    if (task.scratch_bytes > 0) {
+      const Extent scratch{{-1, -1}, task.scratch_offset, task.scratch_offset + task.scratch_bytes};
+      write_memory(event, scratch, 0);
+    }
+    for (const Extent& extent : changes) {
+      write_memory(event, extent, ++newest_[extent.what]);
+    }
+  }
+
+  void transfer(std::size_t i) {
+    const Transfer& t = plan_.transfers[i];
+    const Instance what{t.block.value, t.micro_batch};
+    const std::int64_t begin = plan_.allocations[t.allocation.index()].offset + t.offset;
+    const Extent extent{what, begin, begin + t.bytes};
+    const std::string event =
+        "transfer " + std::to_string(i) + " (" + std::string(to_string(t.lane)) + ")";
+    Stored& stored = stored_[what];
+    if (t.lane == LaneKind::nvme_read) {
+      if (!stored.history.may_read(*now_)) {
+        fault(event, "reads " + name(what) + " while it may still be written");
+      }
+      stored.history.read(*now_);
+      write_memory(event, extent, stored.version);
+      return;
+    }
+    std::int32_t version = -1;
+    each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t) {
+      version = cell.content.what == what ? cell.content.version : -1;
+    });
+    read_memory(event, extent, version, false);
+    if (!stored.history.may_write(*now_)) {
+      fault(event,
+            "overwrites " + name(what) + " on the drive while it may still be read or written");
+    }
+    stored.version = version;
+    stored.history.write(*now_);
+  }
+
+  // The next step must find everything where this one found it.
+  void check_end() {
+    for (const auto& [cell, content] : assumed_) {
+      Content wanted = content;
+      wanted.version = newest_[content.what];
+      if (cells_[cell].content != wanted) {
+        fault("end of step", name(content.what) + " is not held for the next step");
+        return;
+      }
+    }
+    for (const auto& [what, stored] : stored_) {
+      const Block& block = workload_.blocks[static_cast<std::size_t>(what.first)];
+      const bool stale = stored.version != newest_[what];
+      if (!block.persistent && stale && read_before_written(what)) {
+        fault("end of step", name(what) + " is not stored for the next step");
+      }
+    }
+    for (const Home& home : plan_.homes) {
+      check_home(home);
+    }
+  }
+
+  // True if the first transfer of a block reads it: it then comes from the step before.
+  [[nodiscard]] bool read_before_written(Instance what) const {
+    for (const Transfer& t : plan_.transfers) {
+      if (Instance{t.block.value, t.micro_batch} == what) {
+        return t.lane == LaneKind::nvme_read;
+      }
+    }
+    return false;
+  }
+
+  void check_home(const Home& home) {
+    const Instance what{home.block.value, -1};
+    const std::int32_t newest = newest_[what];
+    if (home.tier == Tier::nvme) {
+      if (stored_[what].version != newest) {
+        fault("end of step", name(what) + " was changed and not written to its home");
+      }
+      return;
+    }
+    for (const Extent& extent : extents_[home.allocation.index()]) {
+      if (extent.what != what) {
+        continue;
+      }
+      bool kept = true;
+      each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t at) {
+        const Content wanted{what, at - extent.begin, newest};
+        const bool untouched = !cell.touched && newest == 0;
+        kept = kept && (untouched || cell.content == wanted);
+      });
+      if (!kept) {
+        fault("end of step", name(what) + " is not in its home");
+      }
+    }
+  }
+
+  const Workload& workload_;
+  const Plan& plan_;
+  const Templates& templates_;
+  Faults& faults_;
+  std::vector<Event> events_;
+  std::vector<std::size_t> order_;
+  const Event* now_ = nullptr;
+  std::vector<std::vector<Extent>> extents_;  // per allocation
+  std::vector<std::int64_t> cuts_;            // begin of each cell
+  std::vector<Cell> cells_;
+  std::map<Instance, std::int32_t> newest_;
+  std::map<Instance, Stored> stored_;
+  std::vector<std::pair<std::size_t, Content>> assumed_;
+};
+
+}  // namespace
+
+void check_memory(const Workload& workload,
+                  const Plan& plan,
+                  const Templates& templates,
+                  Faults& faults) {
+  Replay(workload, plan, templates, faults).run();
+}
+
+}  // namespace parbuckle::validation
