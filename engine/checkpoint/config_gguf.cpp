@@ -194,6 +194,12 @@ class GgufConfig {
     model_.qkv_bias = tensor("blk.0.attn_q.bias") != nullptr;
     model_.output_bias = tensor("blk.0.attn_output.bias") != nullptr;
     model_.mlp_bias = tensor("blk.0.ffn_gate.bias") != nullptr;
+    if (model_.qkv_bias != model_.output_bias) {
+      return unsupported(gguf_.file + ": has biases on " +
+                         (model_.qkv_bias ? "'attn_q' but not on 'attn_output'"
+                                          : "'attn_output' but not on 'attn_q'") +
+                         "; both or none are allowed");
+    }
     return fault_;
   }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "engine/base/check.h"
 #include "tests/support/fixture_tensors.h"
 #include "tests/support/shared_path.h"
 
@@ -35,6 +36,38 @@ Columns columns_of(const Lowered& lowered, ResidentRun& run, std::int32_t micro_
           column(BatchColumn::segment_begin),
           column(BatchColumn::targets),
           column(BatchColumn::slots)};
+}
+
+ModelConfig llama_gqa_untied() {
+  return {.model_type = "llama",
+          .shape = ModelShape::llama,
+          .vocab_size = 101,
+          .hidden_size = 32,
+          .intermediate_size = 52,
+          .layers = 2,
+          .heads = 4,
+          .kv_heads = 2,
+          .head_dim = 8,
+          .max_positions = 64,
+          .attention_scale = 1 / std::sqrt(8.0F),
+          .windows = {0, 0}};
+}
+
+ModelConfig gpt2_tied() {
+  return {.model_type = "gpt2",
+          .shape = ModelShape::gpt2,
+          .vocab_size = 97,
+          .hidden_size = 48,
+          .intermediate_size = 192,
+          .layers = 2,
+          .heads = 3,
+          .kv_heads = 3,
+          .head_dim = 16,
+          .max_positions = 32,
+          .activation = Activation::gelu_tanh,
+          .tied = true,
+          .attention_scale = 0.25F,
+          .windows = {0, 0}};
 }
 
 }  // namespace
@@ -80,9 +113,9 @@ void FixtureModel::fill_step(const Lowered& lowered, ResidentRun& run, StepScala
   }
 }
 
-FixtureModel fixture_model(const std::string& name, ModelConfig config) {
+FixtureModel fixture_model(const std::string& name) {
   const std::filesystem::path folder = shared_file("fixtures/models/" + name);
-  FixtureModel model = {.config = std::move(config),
+  FixtureModel model = {.config = fixture_config(name),
                         .weights = fixture_tensors(folder / "model.safetensors"),
                         .batch = fixture_tensors(folder / "batch.safetensors"),
                         .expected = fixture_tensors(folder / "expected.safetensors")};
@@ -91,36 +124,36 @@ FixtureModel fixture_model(const std::string& name, ModelConfig config) {
   return model;
 }
 
-ModelConfig llama_gqa_untied_config() {
-  return {.model_type = "llama",
-          .shape = ModelShape::llama,
-          .vocab_size = 101,
-          .hidden_size = 32,
-          .intermediate_size = 52,
-          .layers = 2,
-          .heads = 4,
-          .kv_heads = 2,
-          .head_dim = 8,
-          .max_positions = 64,
-          .attention_scale = 1 / std::sqrt(8.0F),
-          .windows = {0, 0}};
-}
-
-ModelConfig gpt2_tied_config() {
-  return {.model_type = "gpt2",
-          .shape = ModelShape::gpt2,
-          .vocab_size = 97,
-          .hidden_size = 48,
-          .intermediate_size = 192,
-          .layers = 2,
-          .heads = 3,
-          .kv_heads = 3,
-          .head_dim = 16,
-          .max_positions = 32,
-          .activation = Activation::gelu_tanh,
-          .tied = true,
-          .attention_scale = 0.25F,
-          .windows = {0, 0}};
+ModelConfig fixture_config(const std::string& name) {
+  if (name == "gpt2_tied") {
+    return gpt2_tied();
+  }
+  ModelConfig c = llama_gqa_untied();
+  if (name == "qwen3") {
+    c.model_type = "qwen3";
+    c.vocab_size = 131;
+    c.head_dim = 12;
+    c.norm_eps = 1e-6F;
+    c.rope.theta = 1000000;
+    c.tied = true;
+    c.qk_norm = true;
+    c.attention_scale = 1 / std::sqrt(12.0F);
+  } else if (name == "llama_bias") {
+    c.vocab_size = 107;
+    c.qkv_bias = c.output_bias = c.mlp_bias = true;
+  } else if (name == "mistral_window") {
+    c.model_type = "mistral";
+    c.vocab_size = 109;
+    c.hidden_size = 24;
+    c.intermediate_size = 40;
+    c.layers = 3;
+    c.head_dim = 6;
+    c.attention_scale = 1 / std::sqrt(6.0F);
+    c.windows = {7, 7, 7};
+  } else {
+    PARBUCKLE_CHECK(name == "llama_gqa_untied", name.c_str());
+  }
+  return c;
 }
 
 ModelConfig smollm2_135m_config() {

@@ -29,11 +29,11 @@ struct FixtureModel {
 
 inline constexpr std::int32_t fixture_micro_batches = 3;
 
-/// REQUIRES: the folder is there. The configuration comes from the caller.
-FixtureModel fixture_model(const std::string& name, ModelConfig config);
+/// REQUIRES: the folder is there, and fixture_config knows it.
+FixtureModel fixture_model(const std::string& name);
 
-ModelConfig llama_gqa_untied_config();
-ModelConfig gpt2_tied_config();
+/// What config.json of the folder says, written out here so that these tests need no reader of it.
+ModelConfig fixture_config(const std::string& name);
 ModelConfig smollm2_135m_config();
 
 }  // namespace parbuckle
