@@ -16,6 +16,7 @@
 #include "cpu/ops/operands.h"
 #include "cpu/ops/reduce.h"
 #include "cpu/ops/rope.h"
+#include "cpu/ops/split.h"
 
 namespace parbuckle::cpu {
 namespace {
@@ -34,7 +35,8 @@ Entries collect() {
                             linear_ops(),
                             norm_ops(),
                             reduce_ops(),
-                            rope_ops()}) {
+                            rope_ops(),
+                            split_ops()}) {
     for (const OpEntry& entry : family) {
       by_kind[static_cast<std::size_t>(entry.kind)] = &entry;
     }

@@ -22,6 +22,9 @@ struct Measured {
 
 /// --hardware FILE, or this machine: tiers and lanes from offload/probe, the device's rates, and the times of the workloads'
 /// programs (measured only where the cache lacks them). `note` says what was measured.
-Result<Hardware> hardware_for(const MemoryConfig& config, Machine& machine, const std::vector<Measured>& workloads, std::string* note);
+Result<Hardware> hardware_for(const MemoryConfig& config,
+                              Machine& machine,
+                              const std::vector<Measured>& workloads,
+                              std::string* note);
 
 }  // namespace parbuckle

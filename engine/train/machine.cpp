@@ -10,9 +10,11 @@ namespace parbuckle {
 
 Result<std::unique_ptr<Machine>> Machine::create(std::int64_t threads) {
   if (threads < 0 || threads > 4096) {
-    return invalid("--threads " + std::to_string(threads) + ": expected 0 (all this process may use) to 4096");
+    return invalid("--threads " + std::to_string(threads) +
+                   ": expected 0 (all this process may use) to 4096");
   }
-  const int count = threads > 0 ? static_cast<int>(threads) : cpu::thread_count(cpu::thread_limits());
+  const int count =
+      threads > 0 ? static_cast<int>(threads) : cpu::thread_count(cpu::thread_limits());
   std::unique_ptr<Machine> machine(new Machine);
   PARBUCKLE_ASSIGN(machine->context_, cpu::Context::create(count));
   PARBUCKLE_ASSIGN(machine->device_, CpuDevice::create());
