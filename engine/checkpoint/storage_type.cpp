@@ -216,10 +216,15 @@ void to_floats(StorageType type, const std::byte* raw, std::int64_t elements, fl
   const Format& format = format_of(type);
   PARBUCKLE_CHECK(format.decode != nullptr && elements % format.elements == 0,
                   "conversion of whole blocks of a readable type");
-  format.decode(raw, elements / format.elements, out);
+  if (elements > 0) {  // an empty tensor has null pointers
+    format.decode(raw, elements / format.elements, out);
+  }
 }
 
 void from_floats(StorageType type, const float* values, std::int64_t elements, std::byte* out) {
+  if (elements == 0) {
+    return;
+  }
   if (type == StorageType::f32) {
     std::memcpy(out, values, static_cast<std::size_t>(elements) * sizeof(float));
     return;

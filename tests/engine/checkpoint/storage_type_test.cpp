@@ -56,6 +56,16 @@ TEST(StorageType, BfloatsRoundToNearestEven) {
   }
 }
 
+// An empty tensor has no memory at all; the undefined-behaviour sanitizer watches this.
+TEST(StorageType, NothingConvertsToNothing) {
+  for (const StorageType type : {StorageType::f32, StorageType::bf16, StorageType::q4_1}) {
+    to_floats(type, nullptr, 0, nullptr);
+  }
+  from_floats(StorageType::f32, nullptr, 0, nullptr);
+  from_floats(StorageType::bf16, nullptr, 0, nullptr);
+  EXPECT_EQ(stored_bytes(StorageType::f32, 0), 0);
+}
+
 TEST(StorageType, SizesCountWholeBlocks) {
   EXPECT_EQ(stored_bytes(StorageType::q4_1, 64), 40);
   EXPECT_EQ(stored_bytes(StorageType::q4_1, 48), std::nullopt);
