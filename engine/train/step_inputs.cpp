@@ -104,7 +104,8 @@ Status StepInputs::fill(const StepBatch& step) {
 void StepInputs::fill_scalars(const StepScalars& scalars, std::span<const std::int32_t> touched) {
   *step_ = scalars;
   touched_->count = static_cast<std::int64_t>(touched.size());
-  std::memcpy(touched_ + 1, touched.data(), touched.size_bytes());
+  auto* const ids = static_cast<std::int32_t*>(static_cast<void*>(touched_ + 1));
+  std::copy(touched.begin(), touched.end(), ids);
 }
 
 LossSum StepInputs::losses() const {

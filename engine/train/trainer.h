@@ -40,6 +40,7 @@ class Trainer {
   Status train_steps();
   Status one_step(const StepBatch& batch);
   [[nodiscard]] StepScalars scalars_for(const StepBatch& batch) const;
+  [[nodiscard]] bool norm_allows_update() const;
   Result<bool> judge_step(const StepBatch& batch, StepRecord& record);
   Status record_step(const StepBatch& batch, const StepRecord& record);
   Status flush_pending();

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "cpu/op_table.h"
+#include "tests/support/float64_ops.h"
 #include "tests/support/near.h"
 #include "tests/support/op_call.h"
-#include "tests/support/float64_ops.h"
 
 namespace parbuckle {
 namespace {

@@ -1,0 +1,23 @@
+// What the kernel says this process uses.
+#pragma once
+
+#include <cstdint>
+
+#include "parbuckle/status.h"
+
+namespace parbuckle {
+
+struct ProcessMemory {
+  std::int64_t resident_bytes = 0;  // VmRSS
+  std::int64_t peak_bytes = 0;      // VmHWM: the most it ever was
+};
+Result<ProcessMemory> process_memory();
+
+/// /proc/self/io: bytes that really went to or came from block devices.
+struct ProcessIo {
+  std::int64_t read_bytes = 0;
+  std::int64_t write_bytes = 0;
+};
+Result<ProcessIo> process_io();
+
+}  // namespace parbuckle

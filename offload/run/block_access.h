@@ -1,0 +1,48 @@
+// Persistent blocks at their homes, byte by byte: how a model is loaded into its tiers and read back from them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "parbuckle/status.h"
+
+#include "engine/base/ids.h"
+#include "engine/base/workload.h"
+#include "offload/storage/pool.h"
+
+namespace parbuckle {
+
+/// Where one block lives: an address in host memory, or an extent of the pool.
+struct BlockPlace {
+  std::byte* address = nullptr;
+  ExtentId extent;
+};
+
+class BlockAccess {
+ public:
+  /// `places` are by BlockId; blocks without a home have neither address nor extent. Both references must outlive this.
+  BlockAccess(const Workload& workload, Pool* pool, std::vector<BlockPlace> places);
+
+  /// Any offset and size inside the block. Ranges on the drive that are whole aligned pages move directly, others
+  /// through a buffer of 1 MiB that is taken at the first such call.
+  Status read(BlockId block, std::int64_t offset, std::span<std::byte> to);
+  Status write(BlockId block, std::int64_t offset, std::span<const std::byte> from);
+
+ private:
+  struct Window;
+  struct Unmap {
+    void operator()(std::byte* memory) const;
+  };
+  [[nodiscard]] Status check(BlockId block, std::int64_t offset, std::size_t bytes) const;
+  Result<std::byte*> buffer();
+
+  const Workload& workload_;
+  Pool* pool_;
+  std::vector<BlockPlace> places_;
+  std::unique_ptr<std::byte, Unmap> buffer_;
+};
+
+}  // namespace parbuckle

@@ -1,0 +1,153 @@
+// Walks a Plan step by step: tasks on one compute stream, transfers on two lanes, in the order of events that
+// engine/base/plan.h lays down. It decides nothing, and allocates nothing in a step.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "parbuckle/status.h"
+
+#include "engine/base/op.h"
+#include "engine/base/plan.h"
+#include "engine/base/program.h"
+#include "engine/base/workload.h"
+#include "kernels/runtime/device.h"
+#include "offload/run/block_access.h"
+#include "offload/run/program_runner.h"
+#include "offload/run/range_keeper.h"
+#include "offload/run/step_table.h"
+#include "offload/storage/pool.h"
+#include "offload/tier/arena.h"
+#include "offload/tier/ledger.h"
+#include "offload/transfer/lane_runner.h"
+#include "offload/transfer/progress.h"
+
+namespace parbuckle {
+
+enum class StepMode {
+  full,             // everything
+  without_updates,  // update tasks do nothing: the first step of a lazy run, or after a dropped one
+  updates_only  // update tasks and their transfers alone: a lazy run before it saves, evaluates or stops
+};
+
+/// without_updates keeps the schedule: transfers that serve updates still run, and carry unchanged bytes back.
+/// updates_only keeps the order of events too; what it leaves out ends at once and moves nothing.
+struct StepInput {
+  std::span<const std::int32_t> shapes;  // per micro-batch: index into Workload::shapes
+  StepMode mode = StepMode::full;
+  /// Asked once, on the compute stream, before the step's first update task; false turns the rest of the step into
+  /// without_updates. Everything before it in the plan has run: losses (and with `after` the norm) can be read.
+  /// Empty: yes.
+  std::function<bool()> apply_updates;
+};
+
+/// Everything that an executor works with; all of it must outlive the executor.
+struct ExecutorParts {
+  const Plan* plan = nullptr;
+  const Workload* workload = nullptr;
+  std::span<const Program> programs;
+  OpTable op_table;
+  Device* device = nullptr;
+  Arena* arena = nullptr;
+  Pool* pool = nullptr;  // may be null where the plan has nothing on nvme
+};
+
+struct ExecutorOptions {
+  /// One event at a time, in one fixed order: what the overlapped step is compared with.
+  bool serial = false;
+  /// Fill ranges with 0xFF when they are given back and scratch before every task: use before arrival or after free
+  /// changes results.
+  bool poison = false;
+};
+
+class Executor final : public TransferWatch {
+ public:
+  /// Checks that plan, workload, programs, arena and pool fit together, prepares every op on the stream that will run it,
+  /// gives each block on nvme its extent, and zeroes host homes of blocks that start as zeros.
+  static Result<std::unique_ptr<Executor>> create(const ExecutorParts& parts,
+                                                  const ExecutorOptions& options = {});
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  Executor(Executor&&) = delete;
+  Executor& operator=(Executor&&) = delete;
+  ~Executor() override = default;
+
+  /// Runs one step and waits for its end. `trace` is overwritten; its vectors are used again. After an error the
+  /// contents of the step are undefined and every later call returns that error.
+  Status run_step(const StepInput& input, StepTrace& trace);
+
+  /// Bytes of a block that always stays in host memory (batch, scalars, statistics), to be written and read between
+  /// steps. not_found where the plan holds no such block there.
+  Result<std::span<std::byte>> host_block(std::string_view block, std::int32_t micro_batch = -1);
+  /// The address of a range of the arena.
+  [[nodiscard]] std::byte* host_address(AllocationId allocation) const;
+
+  /// A persistent block at its home, wherever that is; between steps. Loading and saving.
+  Status read_block(BlockId block, std::int64_t offset, std::span<std::byte> to);
+  Status write_block(BlockId block, std::int64_t offset, std::span<const std::byte> from);
+
+  /// Bytes of host memory ranges by role, with peaks.
+  [[nodiscard]] const Ledger& ledger() const { return keeper_->ledger(); }
+
+  Status transfer_begins(TransferId transfer, bool skipped) override;
+  Status transfer_ends(TransferId transfer, bool skipped) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct TaskSlot {
+    Executor* executor = nullptr;
+    std::size_t index = 0;
+    bool first_update = false;
+    std::vector<std::byte*> regions;
+  };
+  enum class LaneIndex { read, write };
+  struct LaneSlot {
+    std::unique_ptr<LaneRunner> runner;
+    std::vector<LaneItem> items;
+    RoleCounters before{};  // counters when the step began
+  };
+
+  Executor(const ExecutorParts& parts, const ExecutorOptions& options);
+  Status check_parts() const;
+  Status set_up_compute();
+  Status set_up_lanes();
+  Result<ExtentId> extent_of(BlockId block, std::int32_t micro_batch);
+  Status set_up_homes();
+  Status begin_step(const StepInput& input);
+  void run_overlapped();
+  void run_serial();
+  void run_task(TaskSlot& slot);
+  Status perform(TaskSlot& slot);
+  [[nodiscard]] bool skips(const TaskSlot& slot);
+  void fill_bytes(StepTrace& trace) const;
+  [[nodiscard]] double now() const;
+  LaneSlot& lane(LaneKind kind);
+
+  ExecutorParts parts_;
+  ExecutorOptions options_;
+  StepTable table_;
+  std::unique_ptr<RangeKeeper> keeper_;
+  std::unique_ptr<BlockAccess> access_;
+  Progress progress_;
+  std::vector<TaskSlot> tasks_;
+  std::array<LaneSlot, 2> lanes_;
+  std::vector<std::pair<std::size_t, std::size_t>> item_of_transfer_;  // lane, position
+  std::unique_ptr<ProgramRunner> programs_;
+  std::unique_ptr<Stream> stream_;  // after what its work uses
+  std::unique_ptr<Event> step_end_;
+
+  const StepInput* input_ = nullptr;  // of the step that runs
+  bool updates_apply_ = true;
+  Clock::time_point step_begin_;
+  Timeline timeline_;
+  Status failure_;
+};
+
+}  // namespace parbuckle

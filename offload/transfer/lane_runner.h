@@ -1,0 +1,95 @@
+// One direction between host memory and the drive: a thread that works its transfers in their order, one at a time, each
+// cut into many requests by the storage engine.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "parbuckle/status.h"
+
+#include "engine/base/hardware.h"
+#include "engine/base/workload.h"
+#include "offload/storage/pool.h"
+#include "offload/transfer/progress.h"
+
+namespace parbuckle {
+
+/// One transfer of a step, ready to run.
+struct LaneItem {
+  TransferId transfer;
+  ExtentId extent;
+  Role role = Role::weight;
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;  // whole pages
+  std::int32_t after_task = -1;
+  std::span<const TransferId> after_transfers;
+  bool skipped = false;          // keeps its place in the order and moves nothing
+  bool allow_unwritten = false;  // reading what was never written gives zeros
+};
+
+/// Told on the lane's thread, around every transfer; an error stops the step.
+class TransferWatch {
+ public:
+  TransferWatch(const TransferWatch&) = delete;
+  TransferWatch& operator=(const TransferWatch&) = delete;
+  TransferWatch(TransferWatch&&) = delete;
+  TransferWatch& operator=(TransferWatch&&) = delete;
+  virtual ~TransferWatch() = default;
+
+  virtual Status transfer_begins(TransferId transfer, bool skipped) = 0;
+  virtual Status transfer_ends(TransferId transfer, bool skipped) = 0;
+
+ protected:
+  TransferWatch() = default;
+};
+
+/// Bytes that crossed the lane, by role.
+using RoleCounters = std::array<std::int64_t, role_count>;
+
+class LaneRunner {
+ public:
+  /// `kind` is nvme_read or nvme_write.
+  static Result<std::unique_ptr<LaneRunner>> create(LaneKind kind, Pool& pool);
+  LaneRunner(const LaneRunner&) = delete;
+  LaneRunner& operator=(const LaneRunner&) = delete;
+  LaneRunner(LaneRunner&&) = delete;
+  LaneRunner& operator=(LaneRunner&&) = delete;
+  ~LaneRunner();
+
+  /// Starts a step's items on the lane's thread; they, `progress` and `watch` stay until finish() has returned.
+  void start(std::span<const LaneItem> items, Progress& progress, TransferWatch& watch);
+  /// Blocks until all items of start() have ended or the step has failed.
+  void finish();
+  /// Runs one item on the calling thread, without waiting for anything: the serial debug mode.
+  /// REQUIRES: between finish() and start().
+  bool run(const LaneItem& item, Progress& progress, TransferWatch& watch);
+
+  /// Of all steps. REQUIRES: between finish() and start().
+  [[nodiscard]] const RoleCounters& bytes() const { return bytes_; }
+
+ private:
+  LaneRunner(LaneKind kind, Pool& pool) : kind_(kind), pool_(pool) {}
+  void work();
+  Status move(const LaneItem& item);
+
+  LaneKind kind_;
+  Pool& pool_;
+  RoleCounters bytes_{};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::span<const LaneItem> items_;
+  Progress* progress_ = nullptr;
+  TransferWatch* watch_ = nullptr;
+  bool busy_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace parbuckle
