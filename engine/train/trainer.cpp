@@ -196,9 +196,10 @@ Status Trainer::make_plans() {
                    parbuckle::plan(train_.lowered.workload, hardware_, budgets, forced));
   PARBUCKLE_TRY(check_plan(train_.lowered.workload, train_.plan));
   if (eval_) {
-    PARBUCKLE_ASSIGN(
-        eval_->plan,
-        plan_passive(eval_->lowered.workload, hardware_, train_.lowered.workload, train_.plan));
+    PARBUCKLE_ASSIGN(eval_->plan,
+                     plan_passive(eval_->lowered.workload,
+                                  hardware_,
+                                  {.workload = &train_.lowered.workload, .plan = &train_.plan}));
     PARBUCKLE_TRY(check_plan(eval_->lowered.workload, eval_->plan));
   }
   deferred_ = defers_updates(train_.plan);
@@ -266,7 +267,7 @@ Status Trainer::take_memory() {
   inputs_.emplace(std::move(inputs));
   if (eval_) {
     PARBUCKLE_ASSIGN(evaluator_,
-                     Evaluator::create(*eval_, model_.folder.config(), *machine_, tiers_));
+                     EvalRun::create(*eval_, model_.folder.config(), *machine_, tiers_));
   }
   return {};
 }

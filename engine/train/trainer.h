@@ -7,7 +7,7 @@
 
 #include "parbuckle/trainer.h"
 
-#include "engine/train/evaluator.h"
+#include "engine/train/eval_run.h"
 #include "engine/train/metrics.h"
 #include "engine/train/schedule.h"
 #include "engine/train/set_up.h"
@@ -65,7 +65,7 @@ class Trainer {
   Tiers tiers_;
   std::unique_ptr<Executor> executor_;
   std::optional<StepInputs> inputs_;
-  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<EvalRun> evaluator_;
   std::optional<MetricsFile> metrics_;
   StepTrace trace_;
 

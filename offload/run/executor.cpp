@@ -110,11 +110,14 @@ Status Executor::set_up_compute() {
   const Plan& plan = *parts_.plan;
   std::vector<bool> used(parts_.programs.size(), false);
   bool seen_update = false;
+  bool seen_backward = false;
   for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
     const Task& task = plan.tasks[t];
     TaskSlot slot{.executor = this, .index = t};
+    seen_backward = seen_backward || task.kind == TaskKind::backward;
     if (task.kind == TaskKind::update) {
-      slot.first_update = !std::exchange(seen_update, true);
+      slot.pending = !seen_backward;
+      slot.first_update = seen_backward && !std::exchange(seen_update, true);
     }
     for (const TaskOperand& operand : task.operands) {
       slot.regions.push_back(host_address(operand.allocation) + operand.offset);
@@ -177,13 +180,13 @@ Status Executor::begin_step(const StepInput& input) {
                    : workload.shapes.size() - 1;
       item.bytes = round_up(block_bytes(block, workload.shapes[shape]), page_bytes);
       item.skipped =
-          input.mode == StepMode::updates_only && !table_.serves_update[item.transfer.index()];
-      item.allow_unwritten = input.mode == StepMode::without_updates;
+          input.mode == StepMode::pending_only && !table_.serves_pending[item.transfer.index()];
+      item.allow_unwritten = input.mode == StepMode::without_pending;
     }
     slot.before = slot.runner ? slot.runner->bytes() : RoleCounters{};
   }
   input_ = &input;
-  updates_apply_ = input.mode != StepMode::without_updates;
+  updates_apply_ = true;
   keeper_->begin_step();
   progress_.begin_step();
   step_begin_ = Clock::now();
@@ -257,13 +260,16 @@ void Executor::run_task(TaskSlot& slot) {
 }
 
 bool Executor::skips(const TaskSlot& slot) {
-  if (parts_.plan->tasks[slot.index].kind != TaskKind::update) {
-    return input_->mode == StepMode::updates_only;
+  if (slot.pending) {
+    return input_->mode == StepMode::without_pending;
   }
-  if (slot.first_update && updates_apply_ && input_->apply_updates) {
+  if (input_->mode == StepMode::pending_only) {
+    return true;
+  }
+  if (slot.first_update && input_->apply_updates) {
     updates_apply_ = input_->apply_updates();
   }
-  return !updates_apply_;
+  return parts_.plan->tasks[slot.index].kind == TaskKind::update && !updates_apply_;
 }
 
 Status Executor::perform(TaskSlot& slot) {

@@ -31,20 +31,21 @@
 
 namespace parbuckle {
 
+/// *Pending* updates stand before the plan's first backward task: they apply the gradients of the step before (window lazy, and
+/// in window fused the tables whose backward does not read them).
 enum class StepMode {
   full,             // everything
-  without_updates,  // update tasks do nothing: the first step of a lazy run, or after a dropped one
-  updates_only  // update tasks and their transfers alone: a lazy run before it saves, evaluates or stops
+  without_pending,  // pending updates do nothing: the first step, or after a dropped one
+  pending_only  // pending updates and their transfers alone: before a run saves, evaluates or stops
 };
 
-/// without_updates keeps the schedule: transfers that serve updates still run, and carry unchanged bytes back.
-/// updates_only keeps the order of events too; what it leaves out ends at once and moves nothing.
+/// without_pending keeps the schedule: transfers that serve pending updates still run, and carry unchanged bytes back.
+/// pending_only keeps the order of events too; what it leaves out ends at once and moves nothing.
 struct StepInput {
   std::span<const std::int32_t> shapes;  // per micro-batch: index into Workload::shapes
   StepMode mode = StepMode::full;
-  /// Asked once, on the compute stream, before the step's first update task; false turns the rest of the step into
-  /// without_updates. Everything before it in the plan has run: losses (and with `after` the norm) can be read.
-  /// Empty: yes.
+  /// Asked once, on the compute stream, before the first update that is not pending; false leaves out all of those.
+  /// Everything before it in the plan has run: losses (and with `after` the norm) can be read. Empty: yes.
   std::function<bool()> apply_updates;
 };
 
@@ -104,7 +105,8 @@ class Executor final : public TransferWatch {
   struct TaskSlot {
     Executor* executor = nullptr;
     std::size_t index = 0;
-    bool first_update = false;
+    bool pending = false;       // a pending update
+    bool first_update = false;  // the first one that is not pending
     std::vector<std::byte*> regions;
   };
   enum class LaneIndex { read, write };
@@ -144,7 +146,7 @@ class Executor final : public TransferWatch {
   std::unique_ptr<Event> step_end_;
 
   const StepInput* input_ = nullptr;  // of the step that runs
-  bool updates_apply_ = true;
+  bool updates_apply_ = true;         // those that are not pending
   Clock::time_point step_begin_;
   Timeline timeline_;
   Status failure_;

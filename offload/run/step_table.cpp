@@ -205,11 +205,14 @@ Result<std::size_t> StepTableMaker::cell_of(const Transfer& transfer,
 }
 
 Status StepTableMaker::add_transfers() {
-  std::vector<bool> updated(plan_.allocations.size(), false);
+  std::vector<bool> pending(plan_.allocations.size(), false);
   for (const Task& task : plan_.tasks) {
+    if (task.kind == TaskKind::backward) {
+      break;
+    }
     if (task.kind == TaskKind::update) {
       for (const TaskOperand& operand : task.operands) {
-        updated[operand.allocation.index()] = true;
+        pending[operand.allocation.index()] = true;
       }
     }
   }
@@ -237,7 +240,7 @@ Status StepTableMaker::add_transfers() {
       return internal_error(where + ": waits for something that does not exist");
     }
     table_.transfer_cell.push_back(cell);
-    table_.serves_update.push_back(updated[transfer.allocation.index()]);
+    table_.serves_pending.push_back(pending[transfer.allocation.index()]);
     ++table_.users[transfer.allocation.index()];
   }
   return {};

@@ -1,5 +1,5 @@
 // What the executor derives from a plan once, so that a step only looks up: which block ranges a task or transfer touches,
-// how many events use an allocation, which transfers serve updates, and one order in which everything can run.
+// how many events use an allocation, which transfers serve pending updates, and one order in which everything can run.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct StepTable {
   std::vector<std::vector<CellRange>> operand_cells;   // per task, per operand
   std::vector<std::vector<AllocationId>> task_ranges;  // per task: its allocations, each once
   std::vector<std::size_t> transfer_cell;              // per transfer
-  std::vector<std::int32_t> users;  // per allocation: tasks and transfers that touch it
-  std::vector<bool> serves_update;  // per transfer
+  std::vector<std::int32_t> users;   // per allocation: tasks and transfers that touch it
+  std::vector<bool> serves_pending;  // per transfer: its allocation is used by a pending update
   std::vector<StepEvent> order;
 };
 

@@ -16,13 +16,13 @@ namespace parbuckle {
 /// Micro-batches of one pass: enough that weights are read seldom, few enough that what stands between units stays small.
 inline constexpr std::int32_t eval_micro_batches = 4;
 
-class Evaluator {
+class EvalRun {
  public:
   /// All arguments must outlive it. Weights are wherever the shared plan has them.
-  static Result<std::unique_ptr<Evaluator>> create(const Planned& planned,
-                                                   const ModelConfig& config,
-                                                   Machine& machine,
-                                                   Tiers& tiers);
+  static Result<std::unique_ptr<EvalRun>> create(const Planned& planned,
+                                                 const ModelConfig& config,
+                                                 Machine& machine,
+                                                 Tiers& tiers);
 
   /// One pass over `data` in file order, `batch_rows` rows a micro-batch. `record.step` is the caller's.
   Result<EvalRecord> evaluate(const Dataset& data, std::int64_t batch_rows);
@@ -30,7 +30,7 @@ class Evaluator {
   [[nodiscard]] Executor& executor() { return *executor_; }
 
  private:
-  explicit Evaluator(const Planned& planned) : planned_(planned) {}
+  explicit EvalRun(const Planned& planned) : planned_(planned) {}
   const Planned& planned_;
   std::unique_ptr<Executor> executor_;
   std::optional<StepInputs> inputs_;

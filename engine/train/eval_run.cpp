@@ -1,4 +1,4 @@
-#include "engine/train/evaluator.h"
+#include "engine/train/eval_run.h"
 
 #include <chrono>
 #include <cmath>
@@ -24,11 +24,11 @@ Result<Lowered> lower_eval(const ModelConfig& config,
                machine.ops());
 }
 
-Result<std::unique_ptr<Evaluator>> Evaluator::create(const Planned& planned,
-                                                     const ModelConfig& config,
-                                                     Machine& machine,
-                                                     Tiers& tiers) {
-  std::unique_ptr<Evaluator> evaluator(new Evaluator(planned));
+Result<std::unique_ptr<EvalRun>> EvalRun::create(const Planned& planned,
+                                                 const ModelConfig& config,
+                                                 Machine& machine,
+                                                 Tiers& tiers) {
+  std::unique_ptr<EvalRun> evaluator(new EvalRun(planned));
   PARBUCKLE_ASSIGN(evaluator->executor_,
                    Executor::create({.plan = &planned.plan,
                                      .workload = &planned.lowered.workload,
@@ -43,7 +43,7 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const Planned& planned,
   return evaluator;
 }
 
-Result<EvalRecord> Evaluator::evaluate(const Dataset& data, std::int64_t batch_rows) {
+Result<EvalRecord> EvalRun::evaluate(const Dataset& data, std::int64_t batch_rows) {
   const auto begin = std::chrono::steady_clock::now();
   PARBUCKLE_ASSIGN(Loader loader, eval_loader(data, batch_rows));
   LossSum sum;
