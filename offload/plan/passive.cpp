@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,140 +13,183 @@
 
 #include "offload/plan/assemble.h"
 #include "offload/plan/bound.h"
-#include "offload/plan/order.h"
-#include "offload/plan/place.h"
-#include "offload/plan/schedule.h"
+#include "offload/plan/candidates.h"
 #include "offload/plan/simulate.h"
 #include "offload/plan/workload_check.h"
 
 namespace parbuckle {
 namespace {
 
-/// Addresses of the blocks that the other plan holds always, and where its residents end.
-struct SharedHomes {
-  std::map<std::string_view, std::int64_t> offset;
-  std::int64_t end = 0;
+using NamedSpan = std::pair<std::string, std::int32_t>;  // span, micro-batch
+
+struct Fixed {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
 };
 
-SharedHomes homes_of(const SharedMemory& shared) {
-  SharedHomes homes;
-  for (const Allocation& allocation : shared.plan->allocations) {
-    if (allocation.resident) {
-      homes.end = std::max(homes.end, allocation.offset + allocation.bytes);
+class PassivePlanner {
+ public:
+  PassivePlanner(const Workload& workload,
+                 const Hardware& hardware,
+                 std::span<const Surroundings> around)
+      : workload_(workload), hardware_(hardware), around_(around) {}
+
+  Result<Plan> run() {
+    PARBUCKLE_TRY(check_workload(workload_));
+    PARBUCKLE_ASSIGN(seconds_, family_seconds(workload_, hardware_));
+    for (const Surroundings& around : around_) {
+      collect_fixed(around);
+      arena_ = std::max(arena_, around.plan->host_arena_bytes);
+    }
+    PARBUCKLE_TRY(same_blocks());
+    std::optional<Plan> best;
+    for (Choice choice : base_choices(workload_, Forced{})) {
+      choice.resident = resident_;
+      for (const std::int32_t prefetch : {0, 1, 4, 16}) {
+        choice.prefetch = prefetch;
+        PARBUCKLE_ASSIGN(std::optional<Plan> made, plan_in(choice));
+        if (made && (!best || made->predicted.step_s < best->predicted.step_s)) {
+          best = std::move(made);
+        }
+      }
+    }
+    if (!best) {
+      return exhausted("host memory: " + workload_.name + " needs " + format_size(least_) +
+                       " beside what stays in memory, " + format_size(arena_ - base_) +
+                       " are left");
+    }
+    best->bound = bound_of_plan(*best, seconds_, hardware_);
+    best->reasons = {"in the memory of " + around_.front().workload->name + ", above the " +
+                     format_size(base_) + " that stay"};
+    return std::move(*best);
+  }
+
+ private:
+  // What must not be touched: all that is always in memory, except gradients that wait for an update.
+  void collect_fixed(const Surroundings& around) {
+    for (const Allocation& a : around.plan->allocations) {
+      if (!a.resident || !a.span.valid()) {
+        continue;
+      }
+      const Span& span = around.workload->spans[a.span.index()];
+      const Block& first = around.workload->blocks[span.blocks.front().index()];
+      const bool waits = first.role == Role::gradient || first.role == Role::sparse_gradient;
+      if (waits && !first.pinned) {
+        continue;
+      }
+      fixed_.try_emplace({span.name, a.micro_batch}, Fixed{a.offset, a.bytes});
+      base_ = std::max(base_, a.offset + a.bytes);
     }
   }
-  for (const Home& home : shared.plan->homes) {
-    if (home.tier == Tier::host) {
-      const Block& block = shared.workload->blocks[home.block.index()];
-      homes.offset[block.name] =
-          shared.plan->allocations[home.allocation.index()].offset + home.offset;
+
+  Status same_blocks() {
+    std::map<std::string, std::int64_t> known;
+    for (const Surroundings& around : around_) {
+      for (const Block& block : around.workload->blocks) {
+        known.try_emplace(block.name, block.bytes);
+      }
     }
-  }
-  homes.end = round_up(homes.end, page_bytes);
-  return homes;
-}
-
-/// Where the other plan has this span; nothing if it does not hold it always.
-std::optional<std::int64_t> shared_offset(const Workload& workload,
-                                          SpanId span,
-                                          const SharedHomes& homes) {
-  if (!span.valid()) {
-    return std::nullopt;
-  }
-  const Block& first = workload.blocks[workload.spans[span.index()].blocks.front().index()];
-  const auto found = homes.offset.find(first.name);
-  return first.persistent && found != homes.offset.end() ? std::optional(found->second)
-                                                         : std::nullopt;
-}
-
-Choice forward_choice(const Workload& workload, const SharedHomes& homes, std::int32_t group) {
-  Choice choice{
-      .group = group,
-      .alternative = std::vector<std::int32_t>(workload.units.size(), 0),
-      .activation = std::vector<ActivationPlace>(workload.units.size(), ActivationPlace::host)};
-  for (std::size_t s = 0; s < workload.spans.size(); ++s) {
-    if (shared_offset(workload, SpanId(s), homes)) {
-      choice.resident.emplace_back(s);
+    for (std::size_t s = 0; s < workload_.spans.size(); ++s) {
+      const Span& span = workload_.spans[s];
+      bool persistent = false;
+      for (const BlockId id : span.blocks) {
+        const Block& block = workload_.blocks[id.index()];
+        const auto other = known.find(block.name);
+        persistent = persistent || block.persistent;
+        if (block.persistent && other != known.end() && other->second != block.bytes) {
+          return invalid("block " + block.name + ": " + format_size(block.bytes) + " in " +
+                         workload_.name + ", " + format_size(other->second) + " in " +
+                         around_.front().workload->name);
+        }
+      }
+      const auto fixed = fixed_.find({span.name, -1});
+      if (persistent && fixed != fixed_.end()) {
+        resident_.push_back(SpanId(s));
+      }
     }
+    return Status();
   }
-  return choice;
-}
 
-/// Places what is not shared above the shared residents; nothing if it does not fit.
-std::optional<Placement> place_beside(const Workload& workload,
-                                      const Schedule& schedule,
-                                      const UseTable& uses,
-                                      std::int32_t tasks,
-                                      const SharedHomes& homes,
-                                      std::int64_t arena_bytes) {
-  Schedule own;
-  std::vector<std::size_t> own_visits;
-  Placement placement{.offset = std::vector<std::int64_t>(schedule.visits.size()),
-                      .arena_bytes = arena_bytes};
-  for (std::size_t v = 0; v < schedule.visits.size(); ++v) {
-    const Visit& visit = schedule.visits[v];
-    const auto shared = visit.resident ? shared_offset(workload, visit.span, homes) : std::nullopt;
-    if (shared) {
-      placement.offset[v] = *shared;
-    } else {
-      own_visits.push_back(v);
-      own.visits.push_back(visit);
+  [[nodiscard]] const Fixed* fixed_place(const Visit& visit) const {
+    if (!visit.resident || !visit.span.valid()) {
+      return nullptr;
     }
+    const auto found = fixed_.find({workload_.spans[visit.span.index()].name, visit.micro_batch});
+    const bool fits = found != fixed_.end() && found->second.bytes >= visit.bytes;
+    return fits ? &found->second : nullptr;
   }
-  const std::int64_t capacity = arena_bytes - homes.end;
-  if (place_tight(own).arena_bytes > capacity) {
-    return std::nullopt;
-  }
-  const Placement inner = place(own, tasks, capacity, visit_traffic_bytes(schedule, uses));
-  for (std::size_t i = 0; i < own_visits.size(); ++i) {
-    placement.offset[own_visits[i]] = homes.end + inner.offset[i];
-  }
-  placement.resident_bytes = homes.end + inner.resident_bytes;
-  return placement;
-}
 
-Result<std::optional<Plan>> plan_group(const Workload& workload,
-                                       const Hardware& hardware,
-                                       const SharedMemory& shared,
-                                       std::int32_t group) {
-  const SharedHomes homes = homes_of(shared);
-  const Choice choice = forward_choice(workload, homes, group);
-  const std::vector<ChainTask> chain = expand(workload, choice);
-  const UseTable uses = collect_uses(workload, chain);
-  PARBUCKLE_ASSIGN(const Schedule made, schedule(workload, choice, chain, uses));
-  const auto placement = place_beside(workload,
-                                      made,
-                                      uses,
-                                      static_cast<std::int32_t>(chain.size()),
-                                      homes,
-                                      shared.plan->host_arena_bytes);
-  if (!placement) {
-    return std::optional<Plan>();
+  // Addresses: fixed visits where `around` has them, all others packed above.
+  std::optional<Placement> place_around(const Schedule& made,
+                                        const Choice& choice,
+                                        std::int64_t ahead) {
+    Schedule movable;
+    std::vector<std::size_t> position;
+    for (std::size_t v = 0; v < made.visits.size(); ++v) {
+      if (fixed_place(made.visits[v]) == nullptr) {
+        position.push_back(v);
+        movable.visits.push_back(made.visits[v]);
+      }
+    }
+    const std::int64_t room = arena_ - base_;
+    const auto tasks = static_cast<std::int32_t>(made.operands.size());
+    const Placement above = place(movable, tasks, room, choice.prefetch == 0 ? 0 : ahead);
+    if (above.arena_bytes > room) {
+      least_ = std::min(least_, above.arena_bytes);
+      return std::nullopt;
+    }
+    Placement all;
+    all.offset.resize(made.visits.size());
+    for (std::size_t i = 0; i < position.size(); ++i) {
+      all.offset[position[i]] = base_ + above.offset[i];
+    }
+    for (std::size_t v = 0; v < made.visits.size(); ++v) {
+      if (const Fixed* const fixed = fixed_place(made.visits[v])) {
+        all.offset[v] = fixed->offset;
+      }
+      all.arena_bytes = std::max(all.arena_bytes, all.offset[v] + made.visits[v].bytes);
+    }
+    return all;
   }
-  Plan plan = assemble(workload, choice, chain, made, *placement);
-  plan.host_arena_bytes = shared.plan->host_arena_bytes;
-  plan.budgets = shared.plan->budgets;
-  PARBUCKLE_ASSIGN(const std::vector<double> seconds, family_seconds(workload, hardware));
-  PARBUCKLE_ASSIGN(plan.predicted, simulate(plan, seconds, hardware));
-  plan.bound = bound_of_plan(plan, seconds, hardware);
-  return std::optional<Plan>(std::move(plan));
-}
+
+  Result<std::optional<Plan>> plan_in(const Choice& choice) {
+    const std::vector<ChainTask> chain = expand(workload_, choice);
+    const UseTable uses = collect_uses(workload_, chain);
+    PARBUCKLE_ASSIGN(const Schedule made, schedule(workload_, choice, chain, uses));
+    const std::int64_t ahead = choice.prefetch * visit_traffic_bytes(made, uses);
+    const std::optional<Placement> placement = place_around(made, choice, ahead);
+    if (!placement) {
+      return std::optional<Plan>();
+    }
+    Plan plan = assemble(workload_, choice, chain, made, *placement);
+    plan.budgets = around_.front().plan->budgets;
+    PARBUCKLE_ASSIGN(plan.predicted, simulate(plan, seconds_, hardware_));
+    return std::optional<Plan>(std::move(plan));
+  }
+
+  const Workload& workload_;
+  const Hardware& hardware_;
+  std::span<const Surroundings> around_;
+  std::vector<double> seconds_;
+  std::map<NamedSpan, Fixed> fixed_;
+  std::vector<SpanId> resident_;
+  std::int64_t arena_ = 0;
+  std::int64_t base_ = 0;  // end of what stays
+  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
+};
 
 }  // namespace
 
 Result<Plan> plan_passive(const Workload& workload,
                           const Hardware& hardware,
-                          const SharedMemory& shared) {
-  PARBUCKLE_TRY(check_workload(workload));
-  for (const std::int32_t group : {workload.micro_batches, 1}) {
-    PARBUCKLE_ASSIGN(std::optional<Plan> made, plan_group(workload, hardware, shared, group));
-    if (made) {
-      return *std::move(made);
-    }
-  }
-  return exhausted("host memory: what the plan of '" + shared.plan->workload + "' leaves of its " +
-                   format_size(shared.plan->host_arena_bytes) + " is too small for the " +
-                   std::string(to_string(workload.phase)) + " phase");
+                          std::span<const Surroundings> around) {
+  return PassivePlanner(workload, hardware, around).run();
+}
+
+Result<Plan> plan_passive(const Workload& workload,
+                          const Hardware& hardware,
+                          const Surroundings& around) {
+  return plan_passive(workload, hardware, std::span(&around, 1));
 }
 
 }  // namespace parbuckle

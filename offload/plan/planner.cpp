@@ -93,7 +93,6 @@ class Search {
         continue;
       }
       PARBUCKLE_TRY(try_pinned(base.choice, 2).status());
-      // Pins never make a feasible choice infeasible, but a small pool or few writes may need them all.
     }
     std::stable_sort(leads_.begin(), leads_.end(), [](const Lead& a, const Lead& b) {
       return a.step_s < b.step_s;

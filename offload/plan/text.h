@@ -1,7 +1,6 @@
-// A plan as people read it.
+// A plan as people read it: what lives where, what moves, what it costs and why.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "engine/base/plan.h"
@@ -9,11 +8,8 @@
 
 namespace parbuckle {
 
-/// What lives where by role, bytes per step and lane, peaks, predicted step against its bound, the choice with its reasons, the
-/// smallest budget, and time and bytes of `steps` steps.
-std::string to_text(const Workload& workload, const Plan& plan, std::int64_t steps);
-
-/// "layer-major", "micro-batch-major", "2 micro-batches per visit".
-std::string order_name(const Workload& workload, const Choice& choice);
+/// Several lines: order, policy, window and why; memory and drive by role; bytes per lane and role; arena; predicted step beside
+/// its bound; smallest budget; one line for all units that are treated alike.
+std::string plan_text(const Workload& workload, const Plan& plan);
 
 }  // namespace parbuckle
