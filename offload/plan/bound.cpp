@@ -1,0 +1,196 @@
+#include "offload/plan/bound.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace parbuckle {
+namespace {
+
+const Lane* find_lane(const Hardware& hardware, LaneKind kind) {
+  const auto found = std::find_if(hardware.lanes.begin(),
+                                  hardware.lanes.end(),
+                                  [&](const Lane& lane) { return lane.kind == kind; });
+  return found == hardware.lanes.end() ? nullptr : &*found;
+}
+
+double lane_seconds(const Lane* lane, double bytes) {
+  return bytes <= 0 || lane == nullptr ? 0 : bytes / lane->bytes_per_s;
+}
+
+void name_limit(Bound& bound) {
+  const std::array<std::pair<double, std::string_view>, 4> lanes{{{bound.compute_s, "compute"},
+                                                                  {bound.read_s, "nvme_read"},
+                                                                  {bound.write_s, "nvme_write"},
+                                                                  {bound.duplex_s, "nvme"}}};
+  const auto largest = std::max_element(
+      lanes.begin(), lanes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  bound.limited_by = largest->second;
+  bound.step_s = std::max(bound.step_s, largest->first);
+}
+
+// Seconds of one lane's transfers up to each one, latencies included.
+std::vector<double> running_seconds(const Plan& plan, LaneKind kind, const Lane* lane) {
+  std::vector<double> sums(plan.transfers.size() + 1, 0);
+  for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
+    const bool here = plan.transfers[i].lane == kind && lane != nullptr;
+    sums[i + 1] =
+        sums[i] +
+        (here ? lane->latency_s + lane_seconds(lane, static_cast<double>(plan.transfers[i].bytes))
+              : 0);
+  }
+  return sums;
+}
+
+double min_alternative_seconds(const Unit& unit, bool train, const std::vector<double>& seconds) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Alternative& alternative : unit.alternatives) {
+    double sum = 0;
+    for (const TaskTemplate& t : alternative.forward) {
+      sum += seconds[t.family.index()];
+    }
+    for (const TaskTemplate& t : alternative.backward) {
+      sum += train ? seconds[t.family.index()] : 0;
+    }
+    least = std::min(least, sum);
+  }
+  return least;
+}
+
+double sum_seconds(const std::vector<TaskTemplate>& templates, const std::vector<double>& seconds) {
+  double sum = 0;
+  for (const TaskTemplate& t : templates) {
+    sum += seconds[t.family.index()];
+  }
+  return sum;
+}
+
+double least_compute(const Workload& workload, const std::vector<double>& seconds) {
+  const bool train = workload.phase == Phase::train;
+  double sum = sum_seconds(workload.begin, seconds);
+  for (const Unit& unit : workload.units) {
+    sum += workload.micro_batches * min_alternative_seconds(unit, train, seconds);
+    if (train) {
+      sum += sum_seconds(unit.gradient_begin, seconds) + sum_seconds(unit.gradient_end, seconds);
+    }
+  }
+  for (const Update& update : workload.updates) {
+    sum += train ? seconds[update.task.family.index()] : 0;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double duplex_seconds(const Hardware& hardware, double read_bytes, double written_bytes) {
+  const Lane* const read = find_lane(hardware, LaneKind::nvme_read);
+  const Lane* const write = find_lane(hardware, LaneKind::nvme_write);
+  const double alone_read = lane_seconds(read, read_bytes);
+  const double alone_write = lane_seconds(write, written_bytes);
+  const bool shared = read != nullptr && write != nullptr && read->engine >= 0 &&
+                      read->engine == write->engine && read->duplex_bytes_per_s > 0 &&
+                      write->duplex_bytes_per_s > 0;
+  if (!shared || alone_read == 0 || alone_write == 0) {
+    return std::max(alone_read, alone_write);
+  }
+  // One after the other, or both together until the shorter direction is done.
+  const double together =
+      std::min(read_bytes / read->duplex_bytes_per_s, written_bytes / write->duplex_bytes_per_s);
+  const double read_left = read_bytes - together * read->duplex_bytes_per_s;
+  const double write_left = written_bytes - together * write->duplex_bytes_per_s;
+  return std::min(alone_read + alone_write,
+                  together + lane_seconds(read, read_left) + lane_seconds(write, write_left));
+}
+
+Bound bound_of_plan(const Plan& plan,
+                    const std::vector<double>& family_seconds,
+                    const Hardware& hardware) {
+  const Lane* const read = find_lane(hardware, LaneKind::nvme_read);
+  const Lane* const write = find_lane(hardware, LaneKind::nvme_write);
+  const std::vector<double> reads = running_seconds(plan, LaneKind::nvme_read, read);
+  const std::vector<double> writes = running_seconds(plan, LaneKind::nvme_write, write);
+  Bound bound;
+  double read_bytes = 0;
+  double written_bytes = 0;
+  for (const RoleBytes& role : plan.bytes) {
+    read_bytes += static_cast<double>(role.read);
+    written_bytes += static_cast<double>(role.written);
+  }
+  bound.read_s = reads.back();
+  bound.write_s = writes.back();
+  bound.duplex_s = duplex_seconds(hardware, read_bytes, written_bytes);
+  // A task cannot end before: what its lane must read first, then this task; or the tasks before it, then this task.
+  double end = 0;
+  std::vector<double> ends;
+  for (const Task& task : plan.tasks) {
+    const double seconds = family_seconds[task.family.index()];
+    bound.compute_s += seconds;
+    for (const TransferId id : task.waits) {
+      if (plan.transfers[id.index()].lane == LaneKind::nvme_read) {
+        end = std::max(end, reads[id.index() + 1]);
+      }
+    }
+    end += seconds;
+    ends.push_back(end);
+  }
+  bound.step_s = end;
+  for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
+    const Transfer& transfer = plan.transfers[i];
+    if (transfer.lane == LaneKind::nvme_write && transfer.after_task >= 0) {
+      bound.step_s =
+          std::max(bound.step_s,
+                   ends[static_cast<std::size_t>(transfer.after_task)] + writes.back() - writes[i]);
+    }
+  }
+  name_limit(bound);
+  return bound;
+}
+
+Bound bound_of_workload(const Workload& workload,
+                        const std::vector<double>& family_seconds,
+                        const Hardware& hardware,
+                        const Budgets& budgets) {
+  std::vector<bool> used(workload.spans.size(), false);
+  std::vector<bool> changed(workload.spans.size(), false);
+  const auto note = [&](const std::vector<TaskTemplate>& templates) {
+    for (const TaskTemplate& t : templates) {
+      for (const Use& use : t.uses) {
+        used[use.span.index()] = true;
+        changed[use.span.index()] = changed[use.span.index()] || use.access != Access::read;
+      }
+    }
+  };
+  for (const Unit& unit : workload.units) {
+    // What every alternative uses is used by the first one.
+    note(unit.alternatives.front().forward);
+    note(unit.alternatives.front().backward);
+  }
+  for (const Update& update : workload.updates) {
+    note({update.task});
+  }
+  double state = 0;
+  double changing = 0;
+  for (const Block& block : workload.blocks) {
+    if (block.persistent && used[block.span.index()]) {
+      state += static_cast<double>(block.bytes);
+      changing += changed[block.span.index()] ? static_cast<double>(block.bytes) : 0;
+    }
+  }
+  const double held = budgets.host_bytes < 0
+                          ? state
+                          : static_cast<double>(budgets.host_bytes - budgets.host_reserve_bytes);
+  Bound bound;
+  bound.compute_s = least_compute(workload, family_seconds);
+  const double read_bytes = std::max(0.0, state - held);
+  const double written_bytes = std::max(0.0, changing - held);
+  bound.read_s = lane_seconds(find_lane(hardware, LaneKind::nvme_read), read_bytes);
+  bound.write_s = lane_seconds(find_lane(hardware, LaneKind::nvme_write), written_bytes);
+  bound.duplex_s = duplex_seconds(hardware, read_bytes, written_bytes);
+  name_limit(bound);
+  return bound;
+}
+
+}  // namespace parbuckle

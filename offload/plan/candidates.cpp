@@ -1,0 +1,169 @@
+#include "offload/plan/candidates.h"
+
+#include <algorithm>
+#include <string>
+
+namespace parbuckle {
+namespace {
+
+// Position of an alternative by name; -1 if the unit has none.
+std::int32_t find_alternative(const Unit& unit, std::string_view name) {
+  for (std::size_t a = 0; a < unit.alternatives.size(); ++a) {
+    if (unit.alternatives[a].name == name) {
+      return static_cast<std::int32_t>(a);
+    }
+  }
+  return -1;
+}
+
+bool saves_activations(const Workload& workload, const Alternative& alternative) {
+  for (const TaskTemplate& t : alternative.forward) {
+    for (const Use& use : t.uses) {
+      const Span& span = workload.spans[use.span.index()];
+      if (workload.blocks[span.blocks.front().index()].role == Role::activation) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::vector<std::int32_t> groups(const Workload& workload, const Forced& forced) {
+  if (forced.group) {
+    return {*forced.group};
+  }
+  std::vector<std::int32_t> found;
+  for (std::int32_t m = workload.micro_batches; m >= 1; --m) {
+    if (workload.micro_batches % m == 0) {
+      found.push_back(m);
+    }
+  }
+  return found;
+}
+
+std::vector<Window> windows(const Workload& workload, const Forced& forced) {
+  if (workload.phase != Phase::train) {
+    return {Window::after};
+  }
+  if (forced.window) {
+    return {*forced.window};
+  }
+  return workload.clipping ? std::vector<Window>{Window::after, Window::lazy}
+                           : std::vector<Window>{Window::after, Window::fused, Window::lazy};
+}
+
+std::vector<ActivationPolicy> policies(const Workload& workload, const Forced& forced) {
+  if (workload.phase != Phase::train) {
+    return {ActivationPolicy::keep};
+  }
+  if (forced.activations) {
+    return {*forced.activations};
+  }
+  return {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute};
+}
+
+std::vector<ActivationPlace> boundaries(const Workload& workload, const Forced& forced) {
+  if (forced.boundary) {
+    return {*forced.boundary};
+  }
+  return workload.phase == Phase::train
+             ? std::vector<ActivationPlace>{ActivationPlace::host, ActivationPlace::nvme}
+             : std::vector<ActivationPlace>{ActivationPlace::host};
+}
+
+}  // namespace
+
+std::string_view to_string(ActivationPolicy policy) {
+  switch (policy) {
+    case ActivationPolicy::keep:
+      return "keep";
+    case ActivationPolicy::spill:
+      return "spill";
+    case ActivationPolicy::recompute:
+      return "recompute";
+  }
+  return "";
+}
+
+Status check_forced(const Workload& workload, const Forced& forced) {
+  if (forced.group && (*forced.group < 1 || *forced.group > workload.micro_batches)) {
+    return invalid("--order: groups of " + std::to_string(*forced.group) +
+                   " micro-batches, allowed 1 to " + std::to_string(workload.micro_batches));
+  }
+  if (forced.window == Window::fused && workload.clipping) {
+    return invalid(
+        "--optimizer-window fused: the gradient norm must be known before an update when clipping; "
+        "allowed: after, lazy (or --max-grad-norm 0)");
+  }
+  if (forced.prefetch && *forced.prefetch < 0) {
+    return invalid("--prefetch: " + std::to_string(*forced.prefetch) + ", allowed 0 and more");
+  }
+  return Status();
+}
+
+bool set_policy(const Workload& workload,
+                std::size_t unit,
+                ActivationPolicy policy,
+                Choice& choice) {
+  const Unit& of = workload.units[unit];
+  const std::int32_t keep = std::max(0, find_alternative(of, "keep"));
+  const std::int32_t recompute = find_alternative(of, "recompute");
+  choice.alternative[unit] = keep;
+  choice.activation[unit] = ActivationPlace::host;
+  if (!saves_activations(workload, of.alternatives[static_cast<std::size_t>(keep)])) {
+    return false;
+  }
+  switch (policy) {
+    case ActivationPolicy::keep:
+      return true;
+    case ActivationPolicy::spill:
+      choice.activation[unit] = ActivationPlace::nvme;
+      return true;
+    case ActivationPolicy::recompute:
+      choice.alternative[unit] = recompute < 0 ? keep : recompute;
+      return recompute >= 0;
+  }
+  return false;
+}
+
+std::optional<ActivationPolicy> policy_of(const Workload& workload,
+                                          std::size_t unit,
+                                          const Choice& choice) {
+  Choice probe = choice;
+  for (const ActivationPolicy policy :
+       {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute}) {
+    if (set_policy(workload, unit, policy, probe) &&
+        probe.alternative[unit] == choice.alternative[unit] &&
+        probe.activation[unit] == choice.activation[unit]) {
+      return policy;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Choice> base_choices(const Workload& workload, const Forced& forced) {
+  std::vector<Choice> found;
+  for (const ActivationPolicy policy : policies(workload, forced)) {
+    for (const ActivationPlace boundary : boundaries(workload, forced)) {
+      for (const Window window : windows(workload, forced)) {
+        for (const std::int32_t group : groups(workload, forced)) {
+          Choice choice;
+          choice.group = group;
+          choice.window = window;
+          choice.boundary = boundary;
+          choice.gradient = forced.gradient.value_or(ActivationPlace::nvme);
+          choice.alternative.assign(workload.units.size(), 0);
+          choice.activation.assign(workload.units.size(), ActivationPlace::host);
+          for (std::size_t unit = 0; unit < workload.units.size(); ++unit) {
+            set_policy(workload, unit, policy, choice);
+          }
+          choice.prefetch = forced.prefetch.value_or(4);
+          found.push_back(std::move(choice));
+        }
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace parbuckle

@@ -1,0 +1,48 @@
+// What the planner may choose between, before memory decides.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "parbuckle/status.h"
+
+#include "engine/base/plan.h"
+#include "engine/base/workload.h"
+
+namespace parbuckle {
+
+/// Of all units: hold what they save in memory, move it to the drive and back, or compute it again.
+enum class ActivationPolicy { keep, spill, recompute };
+std::string_view to_string(ActivationPolicy policy);
+
+/// Choices taken away from the planner; what is empty it decides itself.
+struct Forced {
+  std::optional<std::int32_t> group;  // 1 micro-batch-major, Workload::micro_batches layer-major
+  std::optional<Window> window;
+  std::optional<ActivationPolicy> activations;
+  std::optional<ActivationPlace> boundary;
+  std::optional<ActivationPlace> gradient;
+  std::optional<std::int32_t> prefetch;
+  bool pin = true;  // false: nothing that can be streamed stays in memory
+};
+
+/// Fails where a forced choice does not exist for this workload (fused with clipping, group out of range).
+Status check_forced(const Workload& workload, const Forced& forced);
+
+/// One policy for all units, nothing pinned, gradients streamed unless forced; every combination, in a fixed order.
+/// REQUIRES: check_forced(workload, forced).ok().
+std::vector<Choice> base_choices(const Workload& workload, const Forced& forced);
+
+/// Makes unit `unit` of `choice` follow `policy`; false where the unit cannot (nothing saved, no such alternative).
+bool set_policy(const Workload& workload,
+                std::size_t unit,
+                ActivationPolicy policy,
+                Choice& choice);
+
+/// What unit `unit` does in `choice`; nothing for units that save nothing.
+std::optional<ActivationPolicy> policy_of(const Workload& workload,
+                                          std::size_t unit,
+                                          const Choice& choice);
+
+}  // namespace parbuckle

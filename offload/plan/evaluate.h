@@ -1,0 +1,69 @@
+// From a Choice to a scored Plan, with the work that choices share done once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "parbuckle/status.h"
+
+#include "engine/base/hardware.h"
+#include "engine/base/plan.h"
+#include "engine/base/workload.h"
+#include "offload/plan/order.h"
+#include "offload/plan/place.h"
+#include "offload/plan/schedule.h"
+
+namespace parbuckle {
+
+/// A chain and its uses; depends on group, window and alternatives only.
+struct Expanded {
+  std::vector<ChainTask> chain;
+  UseTable uses;
+  [[nodiscard]] std::int32_t tasks() const { return static_cast<std::int32_t>(chain.size()); }
+};
+
+/// Bytes of a plan that choices compete for.
+std::int64_t moved_bytes(const Plan& plan);
+
+class Evaluator {
+ public:
+  /// Fails where the hardware cannot time the workload.
+  static Result<Evaluator> make(const Workload& workload, const Hardware& hardware);
+
+  const Expanded& expanded(const Choice& choice);
+
+  /// Least arena of this choice, fetching nothing ahead.
+  Result<std::int64_t> least_arena(const Choice& choice);
+
+  /// `choice` with spans pinned until `capacity - slack` bytes are used: gradients first, then by bytes of traffic saved per byte
+  /// held. Never more than fits.
+  Result<Choice> pinned(const Choice& choice, std::int64_t capacity, std::int64_t slack);
+
+  /// The plan of a choice with its predicted times and bound; nothing where it does not fit in `capacity`.
+  Result<std::optional<Plan>> plan_in(const Choice& choice, std::int64_t capacity);
+
+  /// Traffic of a typical unit visit where nothing is pinned.
+  Result<std::int64_t> visit_traffic(const Choice& choice);
+
+  [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
+  [[nodiscard]] double compute_seconds(const Choice& choice);
+  [[nodiscard]] int plans_made() const { return plans_made_; }
+
+ private:
+  using Key = std::tuple<std::int32_t, Window, std::vector<std::int32_t>>;
+
+  Evaluator(const Workload& workload, const Hardware& hardware, std::vector<double> seconds)
+      : workload_(&workload), hardware_(&hardware), seconds_(std::move(seconds)) {}
+
+  const Workload* workload_;
+  const Hardware* hardware_;
+  std::vector<double> seconds_;  // per family
+  std::map<Key, std::unique_ptr<const Expanded>> expanded_;
+  int plans_made_ = 0;
+};
+
+}  // namespace parbuckle

@@ -1,0 +1,279 @@
+#include "offload/plan/planner.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parbuckle/units.h"
+
+#include "offload/plan/bound.h"
+#include "offload/plan/evaluate.h"
+#include "offload/plan/reasons.h"
+#include "offload/plan/workload_check.h"
+
+namespace parbuckle {
+namespace {
+
+constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
+
+std::int64_t arena_capacity(const Budgets& budgets) {
+  return budgets.host_bytes < 0 ? unlimited : budgets.host_bytes - budgets.host_reserve_bytes;
+}
+
+// Shorter step; where steps are equal, fewer bytes, then a smaller arena.
+bool better(const Plan& a, const Plan& b) {
+  constexpr double same = 1e-6;
+  const double difference = a.predicted.step_s - b.predicted.step_s;
+  if (std::abs(difference) > same * b.predicted.step_s) {
+    return difference < 0;
+  }
+  const std::int64_t bytes_a = moved_bytes(a);
+  const std::int64_t bytes_b = moved_bytes(b);
+  return bytes_a != bytes_b ? bytes_a < bytes_b : a.host_arena_bytes < b.host_arena_bytes;
+}
+
+struct Base {
+  Choice choice;
+  std::int64_t least_arena = 0;
+};
+
+Result<std::vector<Base>> measure_bases(const Workload& workload,
+                                        const Forced& forced,
+                                        Evaluator& evaluator) {
+  PARBUCKLE_TRY(check_forced(workload, forced));
+  std::vector<Base> bases;
+  for (Choice& choice : base_choices(workload, forced)) {
+    PARBUCKLE_ASSIGN(const std::int64_t arena, evaluator.least_arena(choice));
+    bases.push_back({std::move(choice), arena});
+  }
+  return bases;
+}
+
+std::int64_t smallest_of(const std::vector<Base>& bases, const Budgets& budgets) {
+  const auto least = std::min_element(bases.begin(), bases.end(), [](const Base& a, const Base& b) {
+    return a.least_arena < b.least_arena;
+  });
+  return round_up(least->least_arena + budgets.host_reserve_bytes, mib);
+}
+
+class Search {
+ public:
+  Search(const Workload& workload,
+         const Budgets& budgets,
+         const Forced& forced,
+         Evaluator& evaluator)
+      : workload_(workload),
+        budgets_(budgets),
+        forced_(forced),
+        evaluator_(evaluator),
+        capacity_(arena_capacity(budgets)) {}
+
+  Status run(const std::vector<Base>& bases) {
+    PARBUCKLE_TRY(try_bases(bases));
+    PARBUCKLE_TRY(tune_memory());
+    PARBUCKLE_TRY(tune_units());
+    return tune_memory();
+  }
+
+  [[nodiscard]] const std::optional<Plan>& best() const { return best_; }
+  [[nodiscard]] const Alternatives& tried() const { return tried_; }
+  [[nodiscard]] std::int64_t least_pool() const { return least_pool_; }
+  [[nodiscard]] std::int64_t least_written() const { return least_written_; }
+
+ private:
+  // Every base choice once, with room for two visits left unpinned; the few best go on.
+  Status try_bases(const std::vector<Base>& bases) {
+    for (const Base& base : bases) {
+      if (base.least_arena > capacity_ || hopeless(base.choice)) {
+        continue;
+      }
+      PARBUCKLE_TRY(try_pinned(base.choice, 2).status());
+    }
+    std::stable_sort(leads_.begin(), leads_.end(), [](const Lead& a, const Lead& b) {
+      return a.step_s < b.step_s;
+    });
+    constexpr std::size_t kept = 3;
+    leads_.resize(std::min(leads_.size(), kept));
+    return Status();
+  }
+
+  // Its compute alone takes longer than the best plan.
+  bool hopeless(const Choice& choice) {
+    return best_ && evaluator_.compute_seconds(choice) > best_->predicted.step_s;
+  }
+
+  struct Lead {
+    double step_s = 0;
+    Choice choice;
+  };
+
+  // Pins, plans, scores. True if it is the best so far.
+  Result<bool> try_pinned(const Choice& choice, std::int64_t slack_visits) {
+    PARBUCKLE_ASSIGN(const std::int64_t visit, evaluator_.visit_traffic(choice));
+    Choice with = choice;
+    with.resident.clear();
+    if (forced_.pin) {
+      PARBUCKLE_ASSIGN(with, evaluator_.pinned(choice, capacity_, slack_visits * visit));
+    }
+    PARBUCKLE_ASSIGN(std::optional<Plan> made, evaluator_.plan_in(with, capacity_));
+    if (!made) {
+      return false;
+    }
+    least_pool_ = std::min(least_pool_, made->nvme_pool_bytes);
+    std::int64_t written = 0;
+    for (const RoleBytes& role : made->bytes) {
+      written += role.written;
+    }
+    least_written_ = std::min(least_written_, written);
+    const std::int64_t worn = budgets_.written_bytes_per_step;
+    if ((budgets_.nvme_bytes >= 0 && made->nvme_pool_bytes > budgets_.nvme_bytes) ||
+        (worn >= 0 && written > worn)) {
+      return false;
+    }
+    tried_.note(workload_, *made);
+    leads_.push_back({made->predicted.step_s, choice});
+    if (best_ && !better(*made, *best_)) {
+      return false;
+    }
+    best_ = std::move(made);
+    return true;
+  }
+
+  // How much memory to leave for fetching ahead, and how far ahead.
+  Status tune_memory() {
+    std::vector<Lead> leads = std::exchange(leads_, {});
+    for (const Lead& lead : leads) {
+      for (const std::int64_t slack : {0, 1, 4, 8}) {
+        PARBUCKLE_TRY(try_pinned(lead.choice, slack).status());
+      }
+    }
+    if (best_ && !forced_.prefetch) {
+      const Choice from = best_->choice;
+      for (const std::int32_t prefetch : {1, 2, 8, 16}) {
+        Choice choice = from;
+        choice.prefetch = prefetch;
+        PARBUCKLE_TRY(try_pinned(choice, 2).status());
+      }
+    }
+    return Status();
+  }
+
+  // Lets the last units change their policy, first many, then few, as long as the step gets shorter: keeping pays most
+  // where memory is held the shortest.
+  Status tune_units() {
+    if (!best_ || forced_.activations || workload_.phase != Phase::train) {
+      return Status();
+    }
+    using P = ActivationPolicy;
+    const std::vector<std::pair<P, P>> moves{{P::recompute, P::keep},
+                                             {P::spill, P::keep},
+                                             {P::recompute, P::spill},
+                                             {P::spill, P::recompute},
+                                             {P::keep, P::recompute}};
+    for (const auto& [from, to] : moves) {
+      std::size_t many = count(best_->choice, from);
+      while (many > 0) {
+        Choice choice = best_->choice;
+        change_last(choice, from, to, many);
+        PARBUCKLE_ASSIGN(const bool helped, try_pinned(choice, 2));
+        many = helped ? std::min(many, count(best_->choice, from)) : many / 2;
+      }
+    }
+    return Status();
+  }
+
+  std::size_t count(const Choice& choice, ActivationPolicy policy) const {
+    std::size_t units = 0;
+    for (std::size_t u = 0; u < workload_.units.size(); ++u) {
+      units += policy_of(workload_, u, choice) == policy ? 1U : 0U;
+    }
+    return units;
+  }
+
+  void change_last(Choice& choice,
+                   ActivationPolicy from,
+                   ActivationPolicy to,
+                   std::size_t many) const {
+    for (std::size_t u = workload_.units.size(); u-- > 0 && many > 0;) {
+      if (policy_of(workload_, u, choice) == from) {
+        set_policy(workload_, u, to, choice);
+        --many;
+      }
+    }
+  }
+
+  const Workload& workload_;
+  const Budgets& budgets_;
+  const Forced& forced_;
+  Evaluator& evaluator_;
+  std::int64_t capacity_;
+  std::optional<Plan> best_;
+  std::vector<Lead> leads_;
+  Alternatives tried_;
+  std::int64_t least_pool_ = unlimited;
+  std::int64_t least_written_ = unlimited;
+};
+
+Status short_of_host(const Budgets& budgets, std::int64_t smallest) {
+  return exhausted("host memory: --host-memory " + format_size(budgets.host_bytes) + " is " +
+                   format_size(smallest - budgets.host_bytes) + " short, " +
+                   format_size(budgets.host_reserve_bytes) +
+                   " of it are reserved for the process; the smallest that works is " +
+                   std::to_string(smallest / mib) + "MiB");
+}
+
+Status short_of_drive(const Budgets& budgets, const Search& search) {
+  if (budgets.nvme_bytes >= 0 && search.least_pool() > budgets.nvme_bytes) {
+    const std::int64_t needed = round_up(search.least_pool(), mib);
+    return exhausted("nvme: --nvme " + format_size(budgets.nvme_bytes) + " is " +
+                     format_size(needed - budgets.nvme_bytes) +
+                     " short with this host memory; the smallest that works is " +
+                     std::to_string(needed / mib) + "MiB");
+  }
+  return exhausted("nvme writes: " + format_size(budgets.written_bytes_per_step) +
+                   " a step are allowed, the plan that writes least needs " +
+                   format_size(search.least_written()));
+}
+
+}  // namespace
+
+Result<std::int64_t> smallest_host_bytes(const Workload& workload,
+                                         const Hardware& hardware,
+                                         const Budgets& budgets,
+                                         const Forced& forced) {
+  PARBUCKLE_TRY(check_workload(workload));
+  PARBUCKLE_ASSIGN(Evaluator evaluator, Evaluator::make(workload, hardware));
+  PARBUCKLE_ASSIGN(const std::vector<Base> bases, measure_bases(workload, forced, evaluator));
+  return smallest_of(bases, budgets);
+}
+
+Result<Plan> plan(const Workload& workload,
+                  const Hardware& hardware,
+                  const Budgets& budgets,
+                  const Forced& forced) {
+  PARBUCKLE_TRY(check_workload(workload));
+  PARBUCKLE_ASSIGN(Evaluator evaluator, Evaluator::make(workload, hardware));
+  PARBUCKLE_ASSIGN(const std::vector<Base> bases, measure_bases(workload, forced, evaluator));
+  const std::int64_t smallest = smallest_of(bases, budgets);
+  if (budgets.host_bytes >= 0 && budgets.host_bytes < smallest) {
+    return short_of_host(budgets, smallest);
+  }
+  Search search(workload, budgets, forced, evaluator);
+  PARBUCKLE_TRY(search.run(bases));
+  if (!search.best()) {
+    return short_of_drive(budgets, search);
+  }
+  Plan best = *search.best();
+  best.budgets = budgets;
+  best.smallest_host_bytes = smallest;
+  best.bound = bound_of_plan(best, evaluator.seconds(), hardware);
+  best.reasons = search.tried().reasons(workload, best);
+  return best;
+}
+
+}  // namespace parbuckle
