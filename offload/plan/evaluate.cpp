@@ -159,10 +159,10 @@ double Evaluator::compute_seconds(const Choice& choice) {
   return sum;
 }
 
-Result<std::int64_t> Evaluator::least_arena(const Choice& choice) {
+Result<std::int64_t> Evaluator::least_arena(const Choice& choice, std::int64_t enough) {
   const Expanded& e = expanded(choice);
   PARBUCKLE_ASSIGN(const Schedule made, schedule(*workload_, choice, e.chain, e.uses));
-  return place_tight(made).arena_bytes;
+  return place_tight(made, enough).arena_bytes;
 }
 
 Result<std::int64_t> Evaluator::visit_traffic(const Choice& choice) {
@@ -189,7 +189,7 @@ Result<Choice> Evaluator::pinned(const Choice& choice, std::int64_t capacity, st
     if (with.resident.empty()) {
       return best;
     }
-    PARBUCKLE_ASSIGN(const std::int64_t arena, least_arena(with));
+    PARBUCKLE_ASSIGN(const std::int64_t arena, least_arena(with, capacity));
     if (arena <= capacity) {
       return with;
     }
@@ -201,13 +201,10 @@ Result<Choice> Evaluator::pinned(const Choice& choice, std::int64_t capacity, st
 Result<std::optional<Plan>> Evaluator::plan_in(const Choice& choice, std::int64_t capacity) {
   const Expanded& e = expanded(choice);
   PARBUCKLE_ASSIGN(const Schedule made, schedule(*workload_, choice, e.chain, e.uses));
-  Placement placement = place_tight(made);
+  const std::int64_t ahead = choice.prefetch * visit_traffic_bytes(made, e.uses);
+  const Placement placement = place(made, e.tasks(), capacity, ahead);
   if (placement.arena_bytes > capacity) {
     return std::optional<Plan>();
-  }
-  if (choice.prefetch > 0) {
-    const std::int64_t visit = visit_traffic_bytes(made, e.uses);
-    placement = place(made, e.tasks(), capacity, choice.prefetch * visit);
   }
   Plan plan = assemble(*workload_, choice, e.chain, made, placement);
   PARBUCKLE_ASSIGN(plan.predicted, simulate(plan, seconds_, *hardware_));

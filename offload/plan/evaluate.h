@@ -36,8 +36,8 @@ class Evaluator {
 
   const Expanded& expanded(const Choice& choice);
 
-  /// Least arena of this choice, fetching nothing ahead.
-  Result<std::int64_t> least_arena(const Choice& choice);
+  /// Least arena of this choice, fetching nothing ahead, or one of at most `enough` bytes.
+  Result<std::int64_t> least_arena(const Choice& choice, std::int64_t enough = 0);
 
   /// `choice` with spans pinned until `capacity - slack` bytes are used: gradients first, then by bytes of traffic saved per byte
   /// held. Never more than fits.

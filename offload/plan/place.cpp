@@ -39,7 +39,7 @@ bool overlap(const Ranges& a, const Ranges& b) {
 struct Placed {
   std::int64_t offset = 0;
   std::int64_t end = 0;
-  std::int32_t visit = 0;
+  Ranges ranges;
 };
 
 // First fit in the given order above `base`: every visit at the lowest offset that is free during its ranges.
@@ -64,13 +64,13 @@ Placement first_fit(const Schedule& schedule,
       if (other.offset - offset >= bytes) {
         break;
       }
-      if (other.end > offset && overlap(layout.ranges[at(v)], layout.ranges[at(other.visit)])) {
+      if (other.end > offset && overlap(layout.ranges[at(v)], other.ranges)) {
         offset = other.end;
       }
     }
     result.offset[at(v)] = offset;
     result.arena_bytes = std::max(result.arena_bytes, offset + bytes);
-    const Placed now{offset, offset + bytes, v};
+    const Placed now{offset, offset + bytes, layout.ranges[at(v)]};
     placed.insert(
         std::upper_bound(placed.begin(),
                          placed.end(),
@@ -87,8 +87,9 @@ std::int64_t tasks_held(const Ranges& ranges) {
   return first + (twice ? 0 : ranges[1].last - ranges[1].first + 1);
 }
 
-// Two orders that fragment differently: large visits first, and long ones first. The lower arena wins.
-Placement pack(const Schedule& schedule, const Layout& layout) {
+// Two orders that fragment differently: large visits first, and long ones first. The lower arena wins; the second order is
+// left out where the first needs no more than `enough`.
+Placement pack(const Schedule& schedule, const Layout& layout, std::int64_t enough) {
   std::vector<std::int32_t> order;
   for (std::size_t v = 0; v < schedule.visits.size(); ++v) {
     if (!schedule.visits[v].resident) {
@@ -100,6 +101,9 @@ Placement pack(const Schedule& schedule, const Layout& layout) {
     return bytes(a) > bytes(b);
   });
   const Placement by_size = first_fit(schedule, layout, order);
+  if (by_size.arena_bytes <= enough) {
+    return by_size;
+  }
   const auto area = [&](std::int32_t v) { return tasks_held(layout.ranges[at(v)]); };
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
     return area(a) > area(b);
@@ -213,8 +217,8 @@ std::vector<std::int64_t> live_bytes(const std::vector<Visit>& visits, std::int3
   return live;
 }
 
-Placement place_tight(const Schedule& schedule) {
-  return pack(schedule, Layout(schedule));
+Placement place_tight(const Schedule& schedule, std::int64_t enough) {
+  return pack(schedule, Layout(schedule), enough);
 }
 
 Placement place(const Schedule& schedule,
@@ -233,14 +237,14 @@ Placement place(const Schedule& schedule,
         break;
       }
     }
-    Placement placement = pack(schedule, extension.layout());
+    Placement placement = pack(schedule, extension.layout(), capacity);
     if (placement.arena_bytes <= capacity) {
       return placement;
     }
     // Holes between visits took the rest: leave them room.
     fill -= std::max((placement.arena_bytes - capacity), capacity / 64);
   }
-  return place_tight(schedule);
+  return place_tight(schedule, capacity);
 }
 
 std::int64_t visit_traffic_bytes(const Schedule& schedule, const UseTable& uses) {

@@ -17,11 +17,11 @@ struct Placement {
   std::int64_t resident_bytes = 0;   // resident visits lie in [0, resident_bytes)
 };
 
-/// The tightest placement this pass finds: nothing is fetched ahead.
-Placement place_tight(const Schedule& schedule);
+/// The tightest placement this pass finds, or the first that needs no more than `enough`: nothing is fetched ahead.
+Placement place_tight(const Schedule& schedule, std::int64_t enough = 0);
 
-/// A placement within `capacity` bytes that fetches ahead as far as memory allows, at most `ahead` bytes at a time.
-/// REQUIRES: place_tight(schedule).arena_bytes <= capacity; that placement is the worst this returns.
+/// A placement within `capacity` bytes that fetches ahead as far as memory allows, at most `ahead` bytes at a time; where there
+/// is no room for that, place_tight(schedule, capacity), which may be larger than `capacity`.
 Placement place(const Schedule& schedule,
                 std::int32_t tasks,
                 std::int64_t capacity,
