@@ -1,0 +1,209 @@
+#include "offload/plan/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "parbuckle/units.h"
+
+#include "offload/plan/candidates.h"
+#include "offload/plan/reasons.h"
+
+namespace parbuckle {
+namespace {
+
+std::string padded(const std::string& text, std::size_t width, bool right = false) {
+  const std::string space(text.size() < width ? width - text.size() : 0, ' ');
+  return right ? space + text : text + space;
+}
+
+std::string size_cell(std::int64_t bytes) {
+  return padded(bytes == 0 ? "-" : format_size(bytes), 11, true);
+}
+
+std::string line(const std::string& name, const std::string& value) {
+  return padded(name, 12) + value + "\n";
+}
+
+std::string choices(const Workload& workload, const Plan& plan) {
+  const Choice& c = plan.choice;
+  std::string text = line("workload", plan.workload + ", " + std::string(to_string(plan.phase)) + ", " +
+                                          std::to_string(workload.micro_batches) +
+                                          " micro-batches of up to " +
+                                          std::to_string(workload.shapes.back().rows) + " tokens");
+  text += line("order", order_name(workload, c));
+  if (plan.phase == Phase::train) {
+    text += line("window", std::string(to_string(c.window)) +
+                               (workload.clipping ? ", gradients clipped" : ", no clipping"));
+    text += line("activations",
+                 policy_name(workload, c) + "; boundaries " +
+                     (c.boundary == ActivationPlace::host ? "in memory" : "on the drive"));
+  }
+  text += line("prefetch", std::to_string(c.prefetch) + " visits ahead");
+  return text;
+}
+
+std::string by_role(const Plan& plan) {
+  std::string text = padded("role", 20) + padded("in memory", 11, true) + padded("on drive", 11, true) +
+                     padded("read/step", 11, true) + padded("write/step", 11, true) + "\n";
+  RoleBytes sum;
+  for (const RoleBytes& r : plan.bytes) {
+    text += padded(std::string(to_string(r.role)), 20) + size_cell(r.resident) + size_cell(r.stored) +
+            size_cell(r.read) + size_cell(r.written) + "\n";
+    sum.resident += r.resident;
+    sum.stored += r.stored;
+    sum.read += r.read;
+    sum.written += r.written;
+  }
+  return text + padded("all", 20) + size_cell(sum.resident) + size_cell(sum.stored) +
+         size_cell(sum.read) + size_cell(sum.written) + "\n";
+}
+
+std::string memory(const Plan& plan) {
+  const Budgets& b = plan.budgets;
+  std::string text = line("host", format_size(plan.host_arena_bytes) + " arena + " +
+                                      format_size(b.host_reserve_bytes) + " reserve of " +
+                                      (b.host_bytes < 0 ? "no limit" : format_size(b.host_bytes)));
+  text += line("nvme", format_size(plan.nvme_pool_bytes) + " pool of " +
+                           (b.nvme_bytes < 0 ? "no limit" : format_size(b.nvme_bytes)));
+  if (plan.smallest_host_bytes > 0) {
+    text += line("smallest", "--host-memory " + std::to_string(plan.smallest_host_bytes / mib) + "MiB");
+  }
+  return text;
+}
+
+std::string times(const Plan& plan) {
+  const Bound& b = plan.bound;
+  std::array<char, 16> percent{};
+  const double over = b.step_s > 0 ? 100 * (plan.predicted.step_s / b.step_s - 1) : 0;
+  std::snprintf(percent.data(), percent.size(), "%.1f", over);
+  return line("step",
+              format_seconds(plan.predicted.step_s) + " predicted, bound " + format_seconds(b.step_s) +
+                  " (" + percent.data() + " % above it), limited by " + b.limited_by) +
+         line("bound",
+              "compute " + format_seconds(b.compute_s) + ", read " + format_seconds(b.read_s) +
+                  ", write " + format_seconds(b.write_s) + ", both " + format_seconds(b.duplex_s));
+}
+
+// What becomes of a unit's weights, moments, gradients and activations, in a few words.
+class UnitRows {
+ public:
+  UnitRows(const Workload& workload, const Plan& plan) : workload_(workload), plan_(plan) {
+    resident_.assign(workload.spans.size(), false);
+    for (const Allocation& a : plan.allocations) {
+      if (a.resident && a.span.valid()) {
+        resident_[a.span.index()] = true;
+      }
+    }
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::string all = padded("units", 34) + "weights   moments   gradients activations\n";
+    std::size_t first = 0;
+    for (std::size_t u = 0; u < workload_.units.size(); ++u) {
+      const bool last = u + 1 == workload_.units.size();
+      if (last || row(u + 1) != row(u)) {
+        const std::string& name = workload_.units[first].name;
+        all += padded(first == u ? name : name + " .. " + workload_.units[u].name, 34) + row(u) + "\n";
+        first = u + 1;
+      }
+    }
+    return all;
+  }
+
+ private:
+  [[nodiscard]] std::string row(std::size_t unit) const {
+    std::array<std::pair<int, int>, 3> held{};  // weights, moments, gradients: of so many spans, so many in memory
+    for (const SpanId span : spans_of(unit)) {
+      const Role role = workload_.blocks[workload_.spans[span.index()].blocks.front().index()].role;
+      const int column = column_of(role);
+      if (column >= 0) {
+        ++held[static_cast<std::size_t>(column)].first;
+        held[static_cast<std::size_t>(column)].second += resident_[span.index()] ? 1 : 0;
+      }
+    }
+    std::string text;
+    for (const auto& [all, in_memory] : held) {
+      const char* const word = all == 0              ? "-"
+                               : in_memory == 0      ? "stream"
+                               : in_memory == all    ? "memory"
+                                                     : "mixed";
+      text += padded(word, 10);
+    }
+    const std::optional<ActivationPolicy> policy = policy_of(workload_, unit, plan_.choice);
+    return text + (policy ? std::string(to_string(*policy)) : "-");
+  }
+
+  static int column_of(Role role) {
+    switch (role) {
+      case Role::weight:
+      case Role::frozen_weight:
+        return 0;
+      case Role::moment1:
+      case Role::moment2:
+        return 1;
+      case Role::gradient:
+      case Role::sparse_gradient:
+        return 2;
+      case Role::quantisation_scale:
+      case Role::master_low:
+      case Role::activation:
+      case Role::boundary:
+      case Role::stream:
+      case Role::batch:
+      case Role::kv_cache:
+      case Role::statistic:
+      case Role::scratch:
+        return -1;
+    }
+    return -1;
+  }
+
+  // Spans that the unit's tasks use, and those that updates of its weights use.
+  [[nodiscard]] std::vector<SpanId> spans_of(std::size_t unit) const {
+    std::vector<SpanId> spans;
+    const auto note = [&](const TaskTemplate& t) {
+      for (const Use& use : t.uses) {
+        spans.push_back(use.span);
+      }
+    };
+    const Alternative& chosen =
+        workload_.units[unit].alternatives[static_cast<std::size_t>(plan_.choice.alternative[unit])];
+    std::for_each(chosen.forward.begin(), chosen.forward.end(), note);
+    std::for_each(chosen.backward.begin(), chosen.backward.end(), note);
+    std::sort(spans.begin(), spans.end());
+    const std::vector<SpanId> weights = spans;
+    for (const Update& update : workload_.updates) {
+      if (std::binary_search(weights.begin(), weights.end(), update.span)) {
+        note(update.task);
+      }
+    }
+    std::sort(spans.begin(), spans.end());
+    spans.erase(std::unique(spans.begin(), spans.end()), spans.end());
+    return spans;
+  }
+
+  const Workload& workload_;
+  const Plan& plan_;
+  std::vector<bool> resident_;
+};
+
+}  // namespace
+
+std::string plan_text(const Workload& workload, const Plan& plan) {
+  std::string text = choices(workload, plan) + memory(plan) + times(plan) + "\n" + by_role(plan) + "\n" +
+                     UnitRows(workload, plan).text();
+  if (!plan.reasons.empty()) {
+    text += "\nwhy\n";
+  }
+  for (const std::string& reason : plan.reasons) {
+    text += "  " + reason + "\n";
+  }
+  return text;
+}
+
+}  // namespace parbuckle

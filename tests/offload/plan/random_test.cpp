@@ -1,0 +1,63 @@
+// Random workloads, budgets and forced choices: every plan is sound, inside its budgets, and never faster than its bound.
+#include <gtest/gtest.h>
+
+#include "parbuckle/units.h"
+
+#include "offload/plan/bound.h"
+#include "offload/plan/planner.h"
+#include "offload/plan/simulate.h"
+#include "offload/plan/validate.h"
+#include "tests/offload/plan/draft.h"
+#include "tests/support/workload_generator.h"
+
+namespace parbuckle {
+namespace {
+
+template <class T>
+std::optional<T> sometimes(std::mt19937& random, std::initializer_list<T> values) {
+  if (random() % 2 == 0) {
+    return std::nullopt;
+  }
+  return *(values.begin() + static_cast<std::ptrdiff_t>(random() % values.size()));
+}
+
+Forced random_forced(std::mt19937& random, const Workload& workload) {
+  Forced f;
+  f.group = sometimes<std::int32_t>(random, {1, 1 + (workload.micro_batches - 1) / 2, workload.micro_batches});
+  f.window = workload.clipping ? sometimes(random, {Window::after, Window::lazy})
+                               : sometimes(random, {Window::after, Window::fused, Window::lazy});
+  f.activations = sometimes(
+      random, {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute});
+  f.boundary = sometimes(random, {ActivationPlace::host, ActivationPlace::nvme});
+  f.gradient = sometimes(random, {ActivationPlace::host, ActivationPlace::nvme});
+  f.prefetch = sometimes<std::int32_t>(random, {0, 1, 3, 20});
+  f.pin = random() % 3 != 0;
+  return f;
+}
+
+TEST(RandomPlans, AreSoundAndInsideTheirBudgets) {
+  std::mt19937 random(2026);
+  const Hardware machine = small_machine();
+  std::size_t moved_bytes_somewhere = 0;
+  for (int i = 0; i < 320; ++i) {
+    const Workload workload = make_workload(random_sizes(random));
+    const Forced forced = random_forced(random, workload);
+    Budgets b;
+    b.host_reserve_bytes = static_cast<std::int64_t>(random() % 3) * mib;
+    b.host_bytes = smallest_host_bytes(workload, machine, b, forced).value() +
+                   static_cast<std::int64_t>(random() % 5) * mib * static_cast<std::int64_t>(random() % 2);
+    const Result<Plan> made = plan(workload, machine, b, forced);
+    ASSERT_TRUE(made.ok()) << i << ": " << made.status().message();
+    ASSERT_EQ(joined(validate(workload, *made)), "") << "plan " << i;
+    EXPECT_LE(made->host_arena_bytes + b.host_reserve_bytes, b.host_bytes);
+    EXPECT_GE(made->predicted.step_s, made->bound.step_s * (1 - 1e-9)) << "plan " << i;
+    const std::vector<double> seconds = family_seconds(workload, machine).value();
+    EXPECT_GE(made->predicted.step_s,
+              bound_of_workload(workload, seconds, machine, b).step_s * (1 - 1e-9));
+    moved_bytes_somewhere += made->transfers.empty() ? 0U : 1U;
+  }
+  EXPECT_GT(moved_bytes_somewhere, 100U);
+}
+
+}  // namespace
+}  // namespace parbuckle
