@@ -31,7 +31,7 @@ std::int64_t moved_bytes(const Plan& plan);
 
 class Evaluator {
  public:
-  /// Fails where the hardware cannot time the workload.
+  /// Both arguments must outlive the evaluator. Fails where the hardware cannot time the workload.
   static Result<Evaluator> make(const Workload& workload, const Hardware& hardware);
 
   const Expanded& expanded(const Choice& choice);

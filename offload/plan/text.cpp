@@ -101,16 +101,25 @@ class UnitRows {
     }
   }
 
+  // One line for all units that are treated alike, in the order of their first.
   [[nodiscard]] std::string text() const {
-    std::string all = padded("units", 34) + "weights   moments   gradients activations\n";
-    std::size_t first = 0;
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> rows;
     for (std::size_t u = 0; u < workload_.units.size(); ++u) {
-      const bool last = u + 1 == workload_.units.size();
-      if (last || row(u + 1) != row(u)) {
-        const std::string& name = workload_.units[first].name;
-        all += padded(first == u ? name : name + " .. " + workload_.units[u].name, 34) + row(u) + "\n";
-        first = u + 1;
+      const std::string treated = row(u);
+      auto found = std::find_if(
+          rows.begin(), rows.end(), [&](const auto& known) { return known.first == treated; });
+      if (found == rows.end()) {
+        found = rows.insert(rows.end(), {treated, {}});
       }
+      found->second.push_back(u);
+    }
+    std::string all = padded("units", 36) + "weights   moments   gradients activations\n";
+    for (const auto& [treated, units] : rows) {
+      std::string name = workload_.units[units.front()].name;
+      if (units.size() > 1) {
+        name = std::to_string(units.size()) + " from " + name;
+      }
+      all += padded(name, 36) + treated + "\n";
     }
     return all;
   }

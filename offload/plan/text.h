@@ -9,7 +9,7 @@
 namespace parbuckle {
 
 /// Several lines: order, policy, window and why; memory and drive by role; bytes per lane and role; arena; predicted step beside
-/// its bound; smallest budget; one line per run of units that are treated alike.
+/// its bound; smallest budget; one line for all units that are treated alike.
 std::string plan_text(const Workload& workload, const Plan& plan);
 
 }  // namespace parbuckle

@@ -52,7 +52,7 @@ TEST(Passive, EvaluatesInTheArenaOfTraining) {
     for (const Home& home : made->homes) {
       shared += home.tier == Tier::host ? 1U : 0U;
     }
-    EXPECT_EQ(shared == made->homes.size(), budget == 4000) << budget;
+    EXPECT_EQ(shared == made->homes.size(), budget >= 1600) << budget;  // all weights stay from there on
   }
 }
 

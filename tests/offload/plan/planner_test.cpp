@@ -248,9 +248,10 @@ TEST(Planner, SpareMemoryGoesToGradientsFirst) {
 // Where a unit recomputes, the same plan with that unit kept is slower or does not fit.
 TEST(Planner, RecomputesOnlyWhereKeepingIsSlower) {
   const Workload workload = make_workload(smollm2_135m(4, 256));
-  Evaluator evaluator = Evaluator::make(workload, small_machine()).value();
+  const Hardware machine = small_machine();
+  Evaluator evaluator = Evaluator::make(workload, machine).value();
   const std::int64_t arena = 700 * mib;
-  const Plan made = plan(workload, small_machine(), host(arena)).value();
+  const Plan made = plan(workload, machine, host(arena)).value();
   int recomputed = 0;
   for (std::size_t u = 0; u < workload.units.size(); u += 7) {
     if (policy_of(workload, u, made.choice) != ActivationPolicy::recompute) {
