@@ -29,7 +29,9 @@ struct Fixed {
 
 class PassivePlanner {
  public:
-  PassivePlanner(const Workload& workload, const Hardware& hardware, std::span<const Surroundings> around)
+  PassivePlanner(const Workload& workload,
+                 const Hardware& hardware,
+                 std::span<const Surroundings> around)
       : workload_(workload), hardware_(hardware), around_(around) {}
 
   Result<Plan> run() {
@@ -53,8 +55,8 @@ class PassivePlanner {
     }
     if (!best) {
       return exhausted("host memory: " + workload_.name + " needs " + format_size(least_) +
-                       " beside what stays in memory, " +
-                       format_size(arena_ - base_) + " are left");
+                       " beside what stays in memory, " + format_size(arena_ - base_) +
+                       " are left");
     }
     best->bound = bound_of_plan(*best, seconds_, hardware_);
     best->reasons = {"in the memory of " + around_.front().workload->name + ", above the " +
@@ -112,14 +114,15 @@ class PassivePlanner {
     if (!visit.resident || !visit.span.valid()) {
       return nullptr;
     }
-    const auto found =
-        fixed_.find({workload_.spans[visit.span.index()].name, visit.micro_batch});
+    const auto found = fixed_.find({workload_.spans[visit.span.index()].name, visit.micro_batch});
     const bool fits = found != fixed_.end() && found->second.bytes >= visit.bytes;
     return fits ? &found->second : nullptr;
   }
 
   // Addresses: fixed visits where `around` has them, all others packed above.
-  std::optional<Placement> place_around(const Schedule& made, const Choice& choice, std::int64_t ahead) {
+  std::optional<Placement> place_around(const Schedule& made,
+                                        const Choice& choice,
+                                        std::int64_t ahead) {
     Schedule movable;
     std::vector<std::size_t> position;
     for (std::size_t v = 0; v < made.visits.size(); ++v) {
@@ -181,6 +184,12 @@ Result<Plan> plan_passive(const Workload& workload,
                           const Hardware& hardware,
                           std::span<const Surroundings> around) {
   return PassivePlanner(workload, hardware, around).run();
+}
+
+Result<Plan> plan_passive(const Workload& workload,
+                          const Hardware& hardware,
+                          const Surroundings& around) {
+  return plan_passive(workload, hardware, std::span(&around, 1));
 }
 
 }  // namespace parbuckle

@@ -28,5 +28,8 @@ struct Surroundings {
 Result<Plan> plan_passive(const Workload& workload,
                           const Hardware& hardware,
                           std::span<const Surroundings> around);
+Result<Plan> plan_passive(const Workload& workload,
+                          const Hardware& hardware,
+                          const Surroundings& around);
 
 }  // namespace parbuckle

@@ -42,44 +42,93 @@ struct Placed {
   Ranges ranges;
 };
 
-// First fit in the given order above `base`: every visit at the lowest offset that is free during its ranges.
-Placement first_fit(const Schedule& schedule,
-                    const Layout& layout,
-                    const std::vector<std::int32_t>& order) {
-  Placement result;
-  result.offset.assign(schedule.visits.size(), 0);
-  for (std::size_t v = 0; v < schedule.visits.size(); ++v) {
-    if (schedule.visits[v].resident) {
-      result.offset[v] = result.resident_bytes;
-      result.resident_bytes += schedule.visits[v].bytes;
+// Lowest offset from `base` with `bytes` that nothing in `placed`, sorted by offset, holds during `ranges`.
+std::int64_t lowest_free(const std::vector<Placed>& placed,
+                         const Ranges& ranges,
+                         std::int64_t bytes,
+                         std::int64_t base) {
+  std::int64_t offset = base;
+  for (const Placed& other : placed) {
+    if (other.offset - offset >= bytes) {
+      break;
+    }
+    if (other.end > offset && overlap(ranges, other.ranges)) {
+      offset = other.end;
     }
   }
-  result.arena_bytes = result.resident_bytes;
-  std::vector<Placed> placed;  // by offset
-  placed.reserve(order.size());
-  for (const std::int32_t v : order) {
-    const std::int64_t bytes = schedule.visits[at(v)].bytes;
-    std::int64_t offset = result.resident_bytes;
-    for (const Placed& other : placed) {
-      if (other.offset - offset >= bytes) {
-        break;
-      }
-      if (other.end > offset && overlap(layout.ranges[at(v)], other.ranges)) {
-        offset = other.end;
-      }
-    }
-    result.offset[at(v)] = offset;
-    result.arena_bytes = std::max(result.arena_bytes, offset + bytes);
-    const Placed now{offset, offset + bytes, layout.ranges[at(v)]};
-    placed.insert(
-        std::upper_bound(placed.begin(),
-                         placed.end(),
-                         now,
-                         [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
-        now);
-  }
-  return result;
+  return offset;
 }
+
+// First fit above the resident visits in the given order: each at the lowest offset that is free during the ranges it is wanted
+// for, or during less where that would end above `capacity`.
+class FirstFit {
+ public:
+  FirstFit(const Schedule& schedule, const Layout& wanted, std::int64_t capacity)
+      : schedule_(schedule), wanted_(wanted), least_(schedule), capacity_(capacity) {}
+
+  Placement run(const std::vector<std::int32_t>& order) {
+    place_residents();
+    placed_.reserve(order.size());
+    for (const std::int32_t v : order) {
+      Ranges ranges = wanted_.ranges[at(v)];
+      while (!try_ranges(v, ranges)) {
+        shrink(v, ranges);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void place_residents() {
+    result_.offset.assign(schedule_.visits.size(), 0);
+    for (std::size_t v = 0; v < schedule_.visits.size(); ++v) {
+      if (schedule_.visits[v].resident) {
+        result_.offset[v] = result_.resident_bytes;
+        result_.resident_bytes += schedule_.visits[v].bytes;
+      }
+    }
+    result_.arena_bytes = result_.resident_bytes;
+  }
+
+  // Puts the visit where it ends within the capacity; anywhere if these ranges are the least it needs.
+  bool try_ranges(std::int32_t v, const Ranges& ranges) {
+    const std::int64_t bytes = schedule_.visits[at(v)].bytes;
+    const std::int64_t offset = lowest_free(placed_, ranges, bytes, result_.resident_bytes);
+    if (offset + bytes > capacity_ && !is_least(v, ranges)) {
+      return false;
+    }
+    put(v, offset, ranges);
+    return true;
+  }
+
+  [[nodiscard]] bool is_least(std::int32_t v, const Ranges& ranges) const {
+    const Ranges& least = least_.ranges[at(v)];
+    return ranges[0].first == least[0].first && ranges[0].last == least[0].last;
+  }
+
+  // Gives back half of the time before and after the tasks of a visit. Visits with two ranges were never extended.
+  void shrink(std::int32_t v, Ranges& ranges) const {
+    const TaskRange least = least_.ranges[at(v)][0];
+    ranges[0].first = least.first - (least.first - ranges[0].first) / 2;
+    ranges[0].last = least.last + (ranges[0].last - least.last) / 2;
+    ranges[1] = ranges[0];
+  }
+
+  void put(std::int32_t v, std::int64_t offset, const Ranges& ranges) {
+    const Placed now{offset, offset + schedule_.visits[at(v)].bytes, ranges};
+    result_.offset[at(v)] = offset;
+    result_.arena_bytes = std::max(result_.arena_bytes, now.end);
+    const auto by_offset = [](const Placed& a, const Placed& b) { return a.offset < b.offset; };
+    placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), now, by_offset), now);
+  }
+
+  const Schedule& schedule_;
+  const Layout& wanted_;
+  Layout least_;
+  std::int64_t capacity_;
+  Placement result_;
+  std::vector<Placed> placed_;  // by offset
+};
 
 std::int64_t tasks_held(const Ranges& ranges) {
   const std::int64_t first = ranges[0].last - ranges[0].first + 1;
@@ -88,8 +137,8 @@ std::int64_t tasks_held(const Ranges& ranges) {
 }
 
 // Two orders that fragment differently: large visits first, and long ones first. The lower arena wins; the second order is
-// left out where the first needs no more than `enough`.
-Placement pack(const Schedule& schedule, const Layout& layout, std::int64_t enough) {
+// left out where the first needs no more than `capacity`.
+Placement pack(const Schedule& schedule, const Layout& layout, std::int64_t capacity) {
   std::vector<std::int32_t> order;
   for (std::size_t v = 0; v < schedule.visits.size(); ++v) {
     if (!schedule.visits[v].resident) {
@@ -100,15 +149,15 @@ Placement pack(const Schedule& schedule, const Layout& layout, std::int64_t enou
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
     return bytes(a) > bytes(b);
   });
-  const Placement by_size = first_fit(schedule, layout, order);
-  if (by_size.arena_bytes <= enough) {
+  const Placement by_size = FirstFit(schedule, layout, capacity).run(order);
+  if (by_size.arena_bytes <= capacity) {
     return by_size;
   }
   const auto area = [&](std::int32_t v) { return tasks_held(layout.ranges[at(v)]); };
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
     return area(a) > area(b);
   });
-  const Placement by_time = first_fit(schedule, layout, order);
+  const Placement by_time = FirstFit(schedule, layout, capacity).run(order);
   return by_time.arena_bytes < by_size.arena_bytes ? by_time : by_size;
 }
 
@@ -225,9 +274,12 @@ Placement place(const Schedule& schedule,
                 std::int32_t tasks,
                 std::int64_t capacity,
                 std::int64_t ahead) {
-  constexpr int tries = 6;
-  std::int64_t fill = capacity;
-  for (int i = 0; ahead > 0 && i < tries; ++i) {
+  // Visits of different sizes leave holes; where they are too many, less is asked for.
+  for (const double share : {1.0, 0.9, 0.75}) {
+    if (ahead == 0) {
+      break;
+    }
+    const auto fill = static_cast<std::int64_t>(share * static_cast<double>(capacity));
     Extension extension(schedule, tasks, fill);
     for (std::int64_t window = std::min(ahead, ahead / 4 + 1);;
          window = std::min(ahead, window * 2)) {
@@ -241,8 +293,6 @@ Placement place(const Schedule& schedule,
     if (placement.arena_bytes <= capacity) {
       return placement;
     }
-    // Holes between visits took the rest: leave them room.
-    fill -= std::max((placement.arena_bytes - capacity), capacity / 64);
   }
   return place_tight(schedule, capacity);
 }

@@ -31,14 +31,15 @@ std::string line(const std::string& name, const std::string& value) {
 
 std::string choices(const Workload& workload, const Plan& plan) {
   const Choice& c = plan.choice;
-  std::string text = line("workload", plan.workload + ", " + std::string(to_string(plan.phase)) + ", " +
-                                          std::to_string(workload.micro_batches) +
-                                          " micro-batches of up to " +
-                                          std::to_string(workload.shapes.back().rows) + " tokens");
+  std::string text = line("workload",
+                          plan.workload + ", " + std::string(to_string(plan.phase)) + ", " +
+                              std::to_string(workload.micro_batches) + " micro-batches of up to " +
+                              std::to_string(workload.shapes.back().rows) + " tokens");
   text += line("order", order_name(workload, c));
   if (plan.phase == Phase::train) {
-    text += line("window", std::string(to_string(c.window)) +
-                               (workload.clipping ? ", gradients clipped" : ", no clipping"));
+    text += line("window",
+                 std::string(to_string(c.window)) +
+                     (workload.clipping ? ", gradients clipped" : ", no clipping"));
     text += line("activations",
                  policy_name(workload, c) + "; boundaries " +
                      (c.boundary == ActivationPlace::host ? "in memory" : "on the drive"));
@@ -48,12 +49,13 @@ std::string choices(const Workload& workload, const Plan& plan) {
 }
 
 std::string by_role(const Plan& plan) {
-  std::string text = padded("role", 20) + padded("in memory", 11, true) + padded("on drive", 11, true) +
-                     padded("read/step", 11, true) + padded("write/step", 11, true) + "\n";
+  std::string text = padded("role", 20) + padded("in memory", 11, true) +
+                     padded("on drive", 11, true) + padded("read/step", 11, true) +
+                     padded("write/step", 11, true) + "\n";
   RoleBytes sum;
   for (const RoleBytes& r : plan.bytes) {
-    text += padded(std::string(to_string(r.role)), 20) + size_cell(r.resident) + size_cell(r.stored) +
-            size_cell(r.read) + size_cell(r.written) + "\n";
+    text += padded(std::string(to_string(r.role)), 20) + size_cell(r.resident) +
+            size_cell(r.stored) + size_cell(r.read) + size_cell(r.written) + "\n";
     sum.resident += r.resident;
     sum.stored += r.stored;
     sum.read += r.read;
@@ -65,13 +67,16 @@ std::string by_role(const Plan& plan) {
 
 std::string memory(const Plan& plan) {
   const Budgets& b = plan.budgets;
-  std::string text = line("host", format_size(plan.host_arena_bytes) + " arena + " +
-                                      format_size(b.host_reserve_bytes) + " reserve of " +
-                                      (b.host_bytes < 0 ? "no limit" : format_size(b.host_bytes)));
-  text += line("nvme", format_size(plan.nvme_pool_bytes) + " pool of " +
-                           (b.nvme_bytes < 0 ? "no limit" : format_size(b.nvme_bytes)));
+  std::string text =
+      line("host",
+           format_size(plan.host_arena_bytes) + " arena + " + format_size(b.host_reserve_bytes) +
+               " reserve of " + (b.host_bytes < 0 ? "no limit" : format_size(b.host_bytes)));
+  text += line("nvme",
+               format_size(plan.nvme_pool_bytes) + " pool of " +
+                   (b.nvme_bytes < 0 ? "no limit" : format_size(b.nvme_bytes)));
   if (plan.smallest_host_bytes > 0) {
-    text += line("smallest", "--host-memory " + std::to_string(plan.smallest_host_bytes / mib) + "MiB");
+    text +=
+        line("smallest", "--host-memory " + std::to_string(plan.smallest_host_bytes / mib) + "MiB");
   }
   return text;
 }
@@ -82,8 +87,9 @@ std::string times(const Plan& plan) {
   const double over = b.step_s > 0 ? 100 * (plan.predicted.step_s / b.step_s - 1) : 0;
   std::snprintf(percent.data(), percent.size(), "%.1f", over);
   return line("step",
-              format_seconds(plan.predicted.step_s) + " predicted, bound " + format_seconds(b.step_s) +
-                  " (" + percent.data() + " % above it), limited by " + b.limited_by) +
+              format_seconds(plan.predicted.step_s) + " predicted, bound " +
+                  format_seconds(b.step_s) + " (" + percent.data() + " % above it), limited by " +
+                  b.limited_by) +
          line("bound",
               "compute " + format_seconds(b.compute_s) + ", read " + format_seconds(b.read_s) +
                   ", write " + format_seconds(b.write_s) + ", both " + format_seconds(b.duplex_s));
@@ -92,12 +98,10 @@ std::string times(const Plan& plan) {
 // What becomes of a unit's weights, moments, gradients and activations, in a few words.
 class UnitRows {
  public:
-  UnitRows(const Workload& workload, const Plan& plan) : workload_(workload), plan_(plan) {
-    resident_.assign(workload.spans.size(), false);
-    for (const Allocation& a : plan.allocations) {
-      if (a.resident && a.span.valid()) {
-        resident_[a.span.index()] = true;
-      }
+  UnitRows(const Workload& workload, const Plan& plan)
+      : workload_(workload), plan_(plan), moves_(workload.spans.size(), false) {
+    for (const Transfer& t : plan.transfers) {
+      moves_[workload.blocks[t.block.index()].span.index()] = true;
     }
   }
 
@@ -126,21 +130,22 @@ class UnitRows {
 
  private:
   [[nodiscard]] std::string row(std::size_t unit) const {
-    std::array<std::pair<int, int>, 3> held{};  // weights, moments, gradients: of so many spans, so many in memory
+    std::array<std::pair<int, int>, 3>
+        held{};  // weights, moments, gradients: spans, of which never leave
     for (const SpanId span : spans_of(unit)) {
       const Role role = workload_.blocks[workload_.spans[span.index()].blocks.front().index()].role;
       const int column = column_of(role);
       if (column >= 0) {
         ++held[static_cast<std::size_t>(column)].first;
-        held[static_cast<std::size_t>(column)].second += resident_[span.index()] ? 1 : 0;
+        held[static_cast<std::size_t>(column)].second += moves_[span.index()] ? 0 : 1;
       }
     }
     std::string text;
     for (const auto& [all, in_memory] : held) {
-      const char* const word = all == 0              ? "-"
-                               : in_memory == 0      ? "stream"
-                               : in_memory == all    ? "memory"
-                                                     : "mixed";
+      const char* const word = all == 0           ? "-"
+                               : in_memory == 0   ? "stream"
+                               : in_memory == all ? "memory"
+                                                  : "mixed";
       text += padded(word, 10);
     }
     const std::optional<ActivationPolicy> policy = policy_of(workload_, unit, plan_.choice);
@@ -181,7 +186,8 @@ class UnitRows {
       }
     };
     const Alternative& chosen =
-        workload_.units[unit].alternatives[static_cast<std::size_t>(plan_.choice.alternative[unit])];
+        workload_.units[unit]
+            .alternatives[static_cast<std::size_t>(plan_.choice.alternative[unit])];
     std::for_each(chosen.forward.begin(), chosen.forward.end(), note);
     std::for_each(chosen.backward.begin(), chosen.backward.end(), note);
     std::sort(spans.begin(), spans.end());
@@ -198,14 +204,14 @@ class UnitRows {
 
   const Workload& workload_;
   const Plan& plan_;
-  std::vector<bool> resident_;
+  std::vector<bool> moves_;  // per span
 };
 
 }  // namespace
 
 std::string plan_text(const Workload& workload, const Plan& plan) {
-  std::string text = choices(workload, plan) + memory(plan) + times(plan) + "\n" + by_role(plan) + "\n" +
-                     UnitRows(workload, plan).text();
+  std::string text = choices(workload, plan) + memory(plan) + times(plan) + "\n" + by_role(plan) +
+                     "\n" + UnitRows(workload, plan).text();
   if (!plan.reasons.empty()) {
     text += "\nwhy\n";
   }

@@ -1,8 +1,8 @@
 #include "offload/plan/passive.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 #include "parbuckle/units.h"
 
@@ -42,17 +42,18 @@ TEST(Passive, EvaluatesInTheArenaOfTraining) {
     b.host_bytes = budget * mib;
     b.host_reserve_bytes = 100 * mib;
     const Plan trained = plan(training, small_machine(), b).value();
-    const std::array<Surroundings, 1> around{{{&training, &trained}}};
+    const Surroundings around{&training, &trained};
     const Result<Plan> made = plan_passive(evaluation, small_machine(), around);
     ASSERT_TRUE(made.ok()) << made.status().message();
     EXPECT_EQ(joined(validate(evaluation, *made)), "");
     EXPECT_LE(made->host_arena_bytes, trained.host_arena_bytes);
-    expect_untouched(evaluation, *made, around[0]);
+    expect_untouched(evaluation, *made, around);
     std::size_t shared = 0;
     for (const Home& home : made->homes) {
       shared += home.tier == Tier::host ? 1U : 0U;
     }
-    EXPECT_EQ(shared == made->homes.size(), budget >= 1600) << budget;  // all weights stay from there on
+    EXPECT_EQ(shared == made->homes.size(), budget >= 1600)
+        << budget;  // all weights stay from there on
   }
 }
 
@@ -60,7 +61,7 @@ TEST(Passive, SaysWhatIsMissing) {
   TransformerSizes sizes;
   const Workload training = make_workload(sizes);
   const Plan trained = plan(training, small_machine(), Budgets()).value();
-  const std::array<Surroundings, 1> around{{{&training, &trained}}};
+  const Surroundings around{&training, &trained};
   sizes.phase = Phase::eval;
   sizes.rows = 64 * 64;
   EXPECT_EQ(plan_passive(make_workload(sizes), small_machine(), around).status().code(),
@@ -78,8 +79,8 @@ TEST(Passive, FitsAroundSeveralPlans) {
   const Plan trained = plan(training, small_machine(), Budgets()).value();
   sizes.phase = Phase::prefill;
   const Workload prefill = make_workload(sizes);
-  const std::array<Surroundings, 1> first{{{&training, &trained}}};
-  const Plan prefilled = plan_passive(prefill, small_machine(), first).value();
+  const Plan prefilled =
+      plan_passive(prefill, small_machine(), Surroundings{&training, &trained}).value();
   sizes.phase = Phase::decode;
   sizes.rows = 1;
   const Workload decode = make_workload(sizes);

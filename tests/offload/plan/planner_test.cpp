@@ -1,15 +1,14 @@
 #include "offload/plan/planner.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <iostream>
 #include <map>
 
+#include <gtest/gtest.h>
+
 #include "parbuckle/units.h"
 
 #include "engine/base/json.h"
-
 #include "offload/plan/bound.h"
 #include "offload/plan/evaluate.h"
 #include "offload/plan/simulate.h"

@@ -23,7 +23,8 @@ std::optional<T> sometimes(std::mt19937& random, std::initializer_list<T> values
 
 Forced random_forced(std::mt19937& random, const Workload& workload) {
   Forced f;
-  f.group = sometimes<std::int32_t>(random, {1, 1 + (workload.micro_batches - 1) / 2, workload.micro_batches});
+  f.group = sometimes<std::int32_t>(
+      random, {1, 1 + (workload.micro_batches - 1) / 2, workload.micro_batches});
   f.window = workload.clipping ? sometimes(random, {Window::after, Window::lazy})
                                : sometimes(random, {Window::after, Window::fused, Window::lazy});
   f.activations = sometimes(
@@ -44,8 +45,9 @@ TEST(RandomPlans, AreSoundAndInsideTheirBudgets) {
     const Forced forced = random_forced(random, workload);
     Budgets b;
     b.host_reserve_bytes = static_cast<std::int64_t>(random() % 3) * mib;
-    b.host_bytes = smallest_host_bytes(workload, machine, b, forced).value() +
-                   static_cast<std::int64_t>(random() % 5) * mib * static_cast<std::int64_t>(random() % 2);
+    b.host_bytes =
+        smallest_host_bytes(workload, machine, b, forced).value() +
+        static_cast<std::int64_t>(random() % 5) * mib * static_cast<std::int64_t>(random() % 2);
     const Result<Plan> made = plan(workload, machine, b, forced);
     ASSERT_TRUE(made.ok()) << i << ": " << made.status().message();
     ASSERT_EQ(joined(validate(workload, *made)), "") << "plan " << i;
