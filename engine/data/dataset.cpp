@@ -63,9 +63,12 @@ class DatasetBuilder {
   Result<Dataset> run(const Tokenizer* tokenizer) {
     RecordOptions records = options_->records;
     records.whole_file = options_->packing;
-    PARBUCKLE_ASSIGN(RecordReader reader, RecordReader::open(path_, tokenizer, records));
     split_ = options_->long_record == LongRecord::split ||
              (options_->packing && std::filesystem::path(path_).extension() == ".txt");
+    if (!split_) {
+      records.rule.most_tokens = options_->max_length;
+    }
+    PARBUCKLE_ASSIGN(RecordReader reader, RecordReader::open(path_, tokenizer, records));
     while (!full()) {
       PARBUCKLE_ASSIGN(auto record, reader.next());
       if (!record) {
@@ -107,7 +110,7 @@ class DatasetBuilder {
 
   Status add(const RecordReader::Record& record) {
     const Example& example = record.example;
-    const std::size_t length = example.ids.size();
+    const std::size_t length = example.ids.size() + static_cast<std::size_t>(example.left_out);
     const bool pre_tokenized = record.pre_tokenized;
     if (length <= max_length_) {
       return keep(example, pre_tokenized);
@@ -124,7 +127,7 @@ class DatasetBuilder {
   }
 
   Status add_long(const Example& example, bool pre_tokenized) {
-    const auto length = static_cast<std::int64_t>(example.ids.size());
+    const std::int64_t length = static_cast<std::int64_t>(example.ids.size()) + example.left_out;
     switch (options_->long_record) {
       case LongRecord::error:
         return invalid(path_ + ":" + std::to_string(example.line) + ": the record has " +

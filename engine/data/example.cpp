@@ -35,9 +35,18 @@ void ExampleMaker::finish(std::vector<std::int32_t>& ids) const {
   }
 }
 
+Result<std::vector<std::int32_t>> ExampleMaker::encode(std::string_view text, Example& example) {
+  const std::int64_t before = report_.left_out;
+  PARBUCKLE_ASSIGN(
+      std::vector<std::int32_t> ids,
+      tokenizer_->encode_head(text, static_cast<std::size_t>(rule_.most_tokens), report_));
+  example.left_out += report_.left_out - before;
+  return ids;
+}
+
 Result<Example> ExampleMaker::from_text(std::string_view text) {
   Example example;
-  PARBUCKLE_ASSIGN(example.ids, tokenizer_->encode(text, false, &report_));
+  PARBUCKLE_ASSIGN(example.ids, encode(text, example));
   without_tokens_ += example.ids.empty() ? 1 : 0;
   finish(example.ids);
   example.labels = example.ids;
@@ -46,11 +55,9 @@ Result<Example> ExampleMaker::from_text(std::string_view text) {
 
 Result<Example> ExampleMaker::from_pair(std::string_view prompt, std::string_view completion) {
   Example example;
-  PARBUCKLE_ASSIGN(
-      example.ids,
-      tokenizer_->encode(std::string(prompt) + rule_.prompt_suffix.value_or(""), false, &report_));
-  PARBUCKLE_ASSIGN(const std::vector<std::int32_t> answer,
-                   tokenizer_->encode(completion, false, &report_));
+  PARBUCKLE_ASSIGN(example.ids,
+                   encode(std::string(prompt) + rule_.prompt_suffix.value_or(""), example));
+  PARBUCKLE_ASSIGN(const std::vector<std::int32_t> answer, encode(completion, example));
   std::size_t masked = example.ids.size();
   example.ids.insert(example.ids.end(), answer.begin(), answer.end());
   without_tokens_ += example.ids.empty() ? 1 : 0;

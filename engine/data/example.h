@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct Example {
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> labels;  // not shifted: the id itself, or no_label
   std::int64_t line = 0;             // of the data file, from 1
+  std::int64_t left_out = 0;  // further tokens of the record, beyond ExampleRule::most_tokens
   friend bool operator==(const Example&, const Example&) = default;
 };
 
@@ -30,6 +32,8 @@ struct ExampleRule {
   bool append_eos = true;          // once, where the text does not end with it already
   std::int32_t eos_id = -1;        // -1: the tokenizer's
   bool train_on_prompt = false;
+  /// Of each part of a record no more tokens than this are held in memory; the others are counted.
+  std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();
   /// Between prompt and completion, part of the prompt. Absent: a line feed where the two fields were named by the user
   /// (a question and an answer, say), nothing for `prompt` and `completion`.
   std::optional<std::string> prompt_suffix;
@@ -51,6 +55,7 @@ class ExampleMaker {
   [[nodiscard]] std::int64_t without_tokens() const { return without_tokens_; }
 
  private:
+  Result<std::vector<std::int32_t>> encode(std::string_view text, Example& example);
   void finish(std::vector<std::int32_t>& ids) const;
 
   const Tokenizer* tokenizer_;

@@ -3,7 +3,8 @@
 // .jsonl (also .json, .ndjson): one JSON object a line. `text`; or `prompt` and `completion`, or two other fields that the
 // options name; or `input_ids` with or without `labels`, which need no tokenizer. Blank lines are skipped.
 // .txt: the documents of the file, separated by blank lines. When rows are packed the whole file is one document, its
-// blank lines included.
+// blank lines included; it is then held in memory while it is tokenised (about three times its size), so --packing takes
+// .txt files up to 256 MiB.
 #pragma once
 
 #include <cstdint>

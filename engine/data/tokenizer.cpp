@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "parbuckle/units.h"
@@ -18,7 +19,8 @@ namespace {
 /// One text on its way through the pipeline.
 class Encoding {
  public:
-  explicit Encoding(const Tokenizer::Parts& parts) : parts_(&parts), words_(parts.pre_tokenizer) {}
+  Encoding(const Tokenizer::Parts& parts, std::size_t most)
+      : parts_(&parts), most_(most), words_(parts.pre_tokenizer) {}
 
   Status add(std::string_view text) {
     std::vector<AddedTokenMatcher::Piece> pieces;
@@ -33,8 +35,14 @@ class Encoding {
     return {};
   }
 
-  std::vector<std::int32_t> take() { return std::move(ids_); }
-  [[nodiscard]] std::int64_t lost_bytes() const { return lost_bytes_; }
+  std::vector<std::int32_t> take() {
+    keep_head();
+    return std::move(ids_);
+  }
+  void add_to(EncodeReport& report) const {
+    report.lost_bytes += lost_bytes_;
+    report.left_out += left_out_;
+  }
 
  private:
   Status add_raw(std::string_view text) {
@@ -56,8 +64,16 @@ class Encoding {
     std::string_view word;
     while (words_.next(word)) {
       add_word(word);
+      keep_head();
     }
     return words_.status();
+  }
+
+  void keep_head() {
+    if (ids_.size() > most_) {
+      left_out_ += static_cast<std::int64_t>(ids_.size() - most_);
+      ids_.resize(most_);
+    }
   }
 
   void add_word(std::string_view word) {
@@ -99,11 +115,13 @@ class Encoding {
   }
 
   const Tokenizer::Parts* parts_;
+  std::size_t most_;
   PreTokenizer::Cursor words_;
   WordMerger merger_;
   std::string buffer_;
   std::vector<std::int32_t> ids_;
   std::int64_t lost_bytes_ = 0;
+  std::int64_t left_out_ = 0;
   bool unknown_before_ = false;
 };
 
@@ -187,18 +205,27 @@ Result<Tokenizer> Tokenizer::from_folder(const std::string& folder) {
   return Tokenizer(std::make_shared<const Parts>(std::move(parts)));
 }
 
-Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
-                                                    bool add_special_tokens,
-                                                    EncodeReport* report) const {
+Result<std::vector<std::int32_t>> Tokenizer::encode_head(std::string_view text,
+                                                         std::size_t most,
+                                                         EncodeReport& report) const {
   if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
     return invalid("the text is not UTF-8: byte " + std::to_string(bad + 1));
   }
-  Encoding encoding(*parts_);
+  Encoding encoding(*parts_, most);
   PARBUCKLE_TRY(encoding.add(text));
-  if (report != nullptr) {
-    report->lost_bytes += encoding.lost_bytes();
-  }
   std::vector<std::int32_t> ids = encoding.take();
+  encoding.add_to(report);
+  return ids;
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
+                                                    bool add_special_tokens,
+                                                    EncodeReport* report) const {
+  EncodeReport unused;
+  PARBUCKLE_ASSIGN(
+      std::vector<std::int32_t> ids,
+      encode_head(
+          text, std::numeric_limits<std::size_t>::max(), report != nullptr ? *report : unused));
   if (add_special_tokens) {
     ids.insert(ids.begin(), parts_->prefix.begin(), parts_->prefix.end());
     ids.insert(ids.end(), parts_->suffix.begin(), parts_->suffix.end());

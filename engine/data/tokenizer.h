@@ -3,6 +3,8 @@
 // Supported: model BPE; normalizers NFC and Lowercase; pre-tokenizers ByteLevel (last), Split, Digits, or none; added
 // tokens of every kind; post-processors ByteLevel and TemplateProcessing; decoder ByteLevel or none; Sequences of these.
 // All else is refused by name. `truncation` and `padding` are ignored: data sets have their own rules for length.
+// Properties of characters are those of the Unicode version of the installed PCRE2 and utf8proc (14 on Debian 12); on
+// characters that are newer than that the reference library may cut differently.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +46,8 @@ struct SpecialIds {
 
 struct EncodeReport {
   std::int64_t lost_bytes =
-      0;  // bytes that no token covers: left out, or an unknown token stands for them
+      0;  // bytes no token covers: left out, or an unknown token stands for them
+  std::int64_t left_out = 0;  // ids beyond the limit of encode_head
 };
 
 /// Immutable; copies share their tables. Any number of threads may use one.
@@ -62,6 +65,11 @@ class Tokenizer {
   [[nodiscard]] Result<std::vector<std::int32_t>> encode(std::string_view text,
                                                          bool add_special_tokens,
                                                          EncodeReport* report = nullptr) const;
+
+  /// The first `most` ids of a text without special tokens; memory does not grow with the others, which are counted.
+  [[nodiscard]] Result<std::vector<std::int32_t>> encode_head(std::string_view text,
+                                                              std::size_t most,
+                                                              EncodeReport& report) const;
 
   /// Ids without a token are left out; bytes that are not UTF-8 become U+FFFD.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids, bool skip_special) const;

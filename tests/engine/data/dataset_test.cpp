@@ -240,6 +240,27 @@ TEST_F(DatasetTest, ALongRecordBetweenShortOnesIsRead) {
       << refused.status().message();
 }
 
+TEST_F(DatasetTest, AStartTokenThatIsThereTwiceIsCounted) {
+  GgufVocabulary vocabulary{.model = "gpt2",
+                            .pre = "gpt-2",
+                            .tokens = {"a", "<s>"},
+                            .token_types = {1, 3},
+                            .bos_id = 1,
+                            .add_bos = true};
+  const Tokenizer tokenizer = *Tokenizer::from_gguf_vocabulary(vocabulary);
+  const auto path =
+      folder_.write("d.jsonl", "{\"text\":\"<s>a\"}\n{\"text\":\"a\"}\n{\"text\":\"<s>a\"}\n");
+  DatasetOptions with = options();
+  const auto data = Dataset::open(path, &tokenizer, with);
+  ASSERT_TRUE(data.ok()) << data.status().message();
+  EXPECT_EQ(data->report().read.start_token_twice, 2);
+  EXPECT_EQ((*data->examples(0))[0].ids, (Ids{1, 1, 0}));
+  with.records.rule.add_special_tokens = false;
+  const auto plain = Dataset::open(path, &tokenizer, with);
+  EXPECT_EQ(plain->report().read.start_token_twice, 0);
+  EXPECT_EQ((*plain->examples(0))[0].ids, (Ids{1, 0}));
+}
+
 TEST_F(DatasetTest, NothingIsLeftInTheWorkDirectory) {
   const auto data = open("d.jsonl", "{\"text\":\"a\"}\n");
   ASSERT_TRUE(data.ok());
