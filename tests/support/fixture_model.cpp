@@ -13,7 +13,6 @@ namespace parbuckle {
 namespace {
 
 constexpr std::int64_t sequences = 2;
-constexpr std::int64_t tokens = 20;
 
 struct Columns {
   std::int32_t* ids;
@@ -72,6 +71,10 @@ ModelConfig gpt2_tied() {
 
 }  // namespace
 
+std::int64_t FixtureModel::tokens() const {
+  return std::ssize(batch.at("input_ids")) / (fixture_micro_batches * sequences);
+}
+
 void FixtureModel::fill_weights(const Lowered& lowered, ResidentRun& run) const {
   for (const ParameterPlacement& parameter : lowered.parameters) {
     run.set_parameter(parameter.name, weights.at(parameter.name));
@@ -84,6 +87,7 @@ void FixtureModel::fill_step(const Lowered& lowered, ResidentRun& run, StepScala
   const std::vector<double>& labels = batch.at("labels");
   const std::set<std::int32_t> unique(input.begin(), input.end());
   const std::vector<std::int32_t> touched(unique.begin(), unique.end());
+  const std::int64_t tokens = this->tokens();
   std::int64_t targets = 0;
   for (std::int32_t m = 0; m < fixture_micro_batches; ++m) {
     const Columns c = columns_of(lowered, run, m);

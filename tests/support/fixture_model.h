@@ -14,7 +14,9 @@
 
 namespace parbuckle {
 
-/// Three micro-batches of two rows of 20 tokens; each row is a segment of its own, padded to 64 rows in all.
+inline constexpr std::int32_t fixture_micro_batches = 3;
+
+/// Three micro-batches of two rows; each row is a segment of its own, padded to 64 rows in all.
 struct FixtureModel {
   ModelConfig config;
   std::map<std::string, std::vector<double>> weights;
@@ -22,12 +24,13 @@ struct FixtureModel {
   std::map<std::string, std::vector<double>> expected;
   nlohmann::json numbers;  // expected.json
 
+  /// Length of a row.
+  [[nodiscard]] std::int64_t tokens() const;
+
   /// Fills batch, step and touched ids of one optimizer step.
   void fill_step(const Lowered& lowered, ResidentRun& run, StepScalars step) const;
   void fill_weights(const Lowered& lowered, ResidentRun& run) const;
 };
-
-inline constexpr std::int32_t fixture_micro_batches = 3;
 
 /// REQUIRES: the folder is there, and fixture_config knows it.
 FixtureModel fixture_model(const std::string& name);

@@ -82,7 +82,7 @@ class Generate : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Generate, PrefillGivesTheReferenceLogits) {
-  constexpr std::int64_t tokens = 20;
+  const std::int64_t tokens = model_.tokens();
   const Lowered l = lowered(Phase::prefill, 64, tokens);
   ResidentRun run(l, reference_table());
   model_.fill_weights(l, run);
