@@ -8,11 +8,13 @@
 
 #include <dnnl.hpp>
 
+#include "parbuckle/units.h"
+
 namespace parbuckle::cpu {
 namespace {
 
 // Upper end of what one fp32 matmul was measured to cost (70-165 KiB by shape and instruction set).
-constexpr std::int64_t primitive_resident_bytes = 165 * 1024;
+constexpr std::int64_t primitive_resident_bytes = 165 * kib;
 
 std::string describe(const MatmulKey& key) {
   return "matmul " + std::to_string(key.m) + "x" + std::to_string(key.k) + " by " +

@@ -39,6 +39,8 @@ class MatmulCache {
   ~MatmulCache();
   MatmulCache(const MatmulCache&) = delete;
   MatmulCache& operator=(const MatmulCache&) = delete;
+  MatmulCache(MatmulCache&&) = delete;
+  MatmulCache& operator=(MatmulCache&&) = delete;
 
   /// Creates the primitive unless it is there; returns its workspace in bytes.
   Result<std::int64_t> prepare(const MatmulKey& key);

@@ -124,6 +124,7 @@ Status run_forward(Context& context, const OpShape& op, const OpArgs& args) {
 
 struct BackwardWorkspace {
   ForwardWorkspace common;
+  std::int32_t* range_begins;  // see independent_ranges
   float* v_transposed;
   float* delta;       // per head
   float* dk_by_head;  // (heads, R, D) where several heads share a key: added up in order at the end
@@ -137,6 +138,7 @@ BackwardWorkspace carve_backward(Pieces& pieces, const Sizes& s, int threads) {
   return {.common = {.first_key = pieces.take<std::int32_t>(s.rows),
                      .k_transposed = pieces.take<float>(s.kv_heads * s.packed()),
                      .scratch = pieces.take<float>(threads * backward_scratch)},
+          .range_begins = pieces.take<std::int32_t>(s.tiles()),
           .v_transposed = pieces.take<float>(s.kv_heads * s.packed()),
           .delta = pieces.take<float>(s.heads * s.rows),
           .dk_by_head = pieces.take<float>(by_head),
@@ -174,33 +176,61 @@ void add_groups(const Context& context, const Sizes& s, const float* by_head, fl
   });
 }
 
+/// Cuts the tiles into ranges that do not see each other, the last range first; begins[r] is the first tile of range
+/// r. Where the cuts fall does not change the order of any sum. Returns how many ranges there are.
+std::int64_t independent_ranges(const Sizes& s,
+                                const std::int32_t* first_key,
+                                std::int32_t* begins) {
+  std::int64_t count = 0;
+  std::int64_t first_seen = s.rows;  // by any row from the current tile on
+  for (std::int64_t row = s.rows - 1; row >= 0; --row) {
+    first_seen = std::min<std::int64_t>(first_seen, first_key[row]);
+    if (row % attention_tile == 0 && first_seen >= row) {
+      begins[count++] = static_cast<std::int32_t>(row / attention_tile);
+    }
+  }
+  return count;
+}
+
+void run_range(const Context& context,
+               const OpShape& op,
+               const OpArgs& args,
+               const BackwardWorkspace& w,
+               AttentionBackwardRange range,
+               std::int64_t head) {
+  const Sizes s = sizes_of(op);
+  const std::int64_t at = head * s.depth;
+  range.head = head_of(s, op, args, head, w.common);
+  range.v_transposed = w.v_transposed + head / s.group() * s.packed();
+  range.out = {in<float>(args, 4) + at, s.q_width()};
+  range.lse = in<float>(args, 5) + head;
+  range.lse_stride = s.heads;
+  range.dout = {in<float>(args, 6) + at, s.q_width()};
+  range.dq = {out<float>(args, 7) + at, s.q_width()};
+  range.dk = gradient_rows(s, out<float>(args, 8), w.dk_by_head, head);
+  range.dv = gradient_rows(s, out<float>(args, 9), w.dv_by_head, head);
+  range.delta = w.delta + head * s.rows;
+  context.kernels().attention_backward(range);
+}
+
 Status run_backward(Context& context, const OpShape& op, const OpArgs& args) {
   const Sizes s = sizes_of(op);
   Pieces pieces(args.workspace);
   const BackwardWorkspace w = carve_backward(pieces, s, context.team().threads());
   first_keys(s, op.attributes.window, in<std::int32_t>(args, 3), w.common.first_key);
+  const std::int64_t ranges = independent_ranges(s, w.common.first_key, w.range_begins);
   pack(context, s, in<float>(args, 1), w.common.k_transposed);
   pack(context, s, in<float>(args, 2), w.v_transposed);
-  auto* const dk = out<float>(args, 8);
-  auto* const dv = out<float>(args, 9);
-  parallel_for_uneven(context.team(), s.heads, [&](std::int64_t head, int thread) {
-    const std::int64_t at = head * s.depth;
-    context.kernels().attention_backward(
-        {.head = head_of(s, op, args, head, w.common),
-         .v_transposed = w.v_transposed + head / s.group() * s.packed(),
-         .out = {in<float>(args, 4) + at, s.q_width()},
-         .dout = {in<float>(args, 6) + at, s.q_width()},
-         .lse = in<float>(args, 5) + head,
-         .lse_stride = s.heads,
-         .dq = {out<float>(args, 7) + at, s.q_width()},
-         .dk = gradient_rows(s, dk, w.dk_by_head, head),
-         .dv = gradient_rows(s, dv, w.dv_by_head, head),
-         .delta = w.delta + head * s.rows,
-         .scratch = w.common.scratch + thread * backward_scratch});
+  parallel_for_uneven(context.team(), ranges * s.heads, [&](std::int64_t item, int thread) {
+    const std::int64_t r = item / s.heads;
+    const AttentionBackwardRange range{.first_tile = w.range_begins[r],
+                                       .end_tile = r == 0 ? s.tiles() : w.range_begins[r - 1],
+                                       .scratch = w.common.scratch + thread * backward_scratch};
+    run_range(context, op, args, w, range, item % s.heads);
   });
   if (s.group() > 1) {
-    add_groups(context, s, w.dk_by_head, dk);
-    add_groups(context, s, w.dv_by_head, dv);
+    add_groups(context, s, w.dk_by_head, out<float>(args, 8));
+    add_groups(context, s, w.dv_by_head, out<float>(args, 9));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #include "cpu/ops/head_tiles.h"
 
+#include <array>
 #include <string>
 
 namespace parbuckle::cpu {
@@ -40,19 +41,16 @@ Status prepare_head_part(Context& context,
                          std::int64_t vocabulary,
                          bool backward,
                          std::int64_t& bytes) {
-  const auto prepare = [&](const MatmulKey& key) -> Status {
-    PARBUCKLE_ASSIGN(const std::int64_t needed, context.matmuls().prepare(key));
-    bytes = std::max(bytes, needed);
-    return {};
-  };
   for (const std::int64_t height : {small_head_tile, head_tile}) {
     if (height > largest_height(sizes.rows)) {
       continue;
     }
-    PARBUCKLE_TRY(prepare(logits_key(height, vocabulary, sizes.width)));
-    if (backward) {
-      PARBUCKLE_TRY(prepare(dh_key(height, vocabulary, sizes.width)));
-      PARBUCKLE_TRY(prepare(gradient_key(height, vocabulary, sizes.width)));
+    const std::array keys{logits_key(height, vocabulary, sizes.width),
+                          dh_key(height, vocabulary, sizes.width),
+                          gradient_key(height, vocabulary, sizes.width)};
+    for (const MatmulKey& key : std::span(keys).first(backward ? keys.size() : 1)) {
+      PARBUCKLE_ASSIGN(const std::int64_t needed, context.matmuls().prepare(key));
+      bytes = std::max(bytes, needed);
     }
   }
   return {};

@@ -19,7 +19,7 @@ Status run_table(Context& context, const OpShape& op, const OpArgs& args) {
   const auto* const frequencies = in<float>(args, 1);
   auto* const table = out<float>(args, 2);
   const std::int64_t half = shape_of(op, 1).elements();
-  const auto scale = static_cast<double>(op.attributes.scale);
+  const double scale = op.attributes.scale == 0 ? 1 : static_cast<double>(op.attributes.scale);
   parallel_for(context.team(), shape_of(op, 0).elements(), [&](std::int64_t row, int /*thread*/) {
     float* const cosines = table + row * 2 * half;
     float* const sines = cosines + half;

@@ -46,14 +46,17 @@ struct AttentionForwardTile {
   float* scratch = nullptr;  // attention_tile * (attention_tile + head_dim + 2) floats
 };
 
-struct AttentionBackwardHead {
+/// One head over tiles first_tile .. end_tile - 1, whose rows see none before and are seen by none after.
+struct AttentionBackwardRange {
   AttentionHead head;
+  std::int64_t first_tile = 0;
+  std::int64_t end_tile = 0;
   const float* v_transposed = nullptr;  // as k_transposed
   RowsView out;
   RowsView dout;
   const float* lse = nullptr;
   std::int64_t lse_stride = 1;
-  MutableRows dq;  // the three outputs are written whole
+  MutableRows dq;  // of the three outputs the range is written whole
   MutableRows dk;
   MutableRows dv;
   float* delta = nullptr;    // rows floats
@@ -137,7 +140,7 @@ struct Kernels {
 
   void (*pack_transposed)(RowsView from, std::int64_t count, std::int64_t depth, float* to);
   void (*attention_forward)(const AttentionForwardTile& tile);
-  void (*attention_backward)(const AttentionBackwardHead& head);
+  void (*attention_backward)(const AttentionBackwardRange& range);
   void (*attention_cached)(const AttentionCachedRow& row);
 
   void (*rms_norm_forward)(const NormForward& norm);

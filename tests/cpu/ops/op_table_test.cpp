@@ -283,5 +283,37 @@ TEST(OpTable, RunAllocatesNothingOfItsOwn) {
   }
 }
 
+// B61: 14,200 tokens times 151,936 entries are more than 2^31 elements.
+TEST(OpTable, SizesBeyond32BitsAreComputedIn64) {
+  const auto on = context(cpu::best_isa());
+  const OpTable table = cpu::cpu_op_table(*on);
+  const Shape large{14'200, 151'936, 1};
+  const std::int64_t wrapped = large.elements() % (std::int64_t{1} << 31);
+  const OpShape good{.kind = OpKind::add, .operands = {large, large, large}};
+  EXPECT_TRUE(table.prepare(table.state, good).ok());
+  const OpShape bad{.kind = OpKind::add, .operands = {large, large, {wrapped, 1, 1}}};
+  EXPECT_FALSE(table.prepare(table.state, bad).ok());
+
+  OpShape norm{.kind = OpKind::rms_norm_backward};
+  norm.operands = {large, {151'936, 1, 1}, {14'200, 1, 1}, large, large, {151'936, 1, 1}};
+  const auto bytes = table.prepare(table.state, norm);
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(*bytes, std::int64_t{4} * 222 * 151'936);  // 222 chunks of 64 rows
+
+  Attributes a;
+  a.heads = 64;
+  a.kv_heads = 8;
+  a.head_dim = 128;
+  constexpr std::int64_t tokens = std::int64_t{1} << 20;
+  const Shape q{tokens, 64 * 128, 1};
+  const Shape kv{tokens, 8 * 128, 1};
+  const Shape lse{tokens, 64, 1};
+  OpShape attention{.kind = OpKind::attention_backward, .attributes = a};
+  attention.operands = {q, kv, kv, {tokens, 1, 1}, q, lse, q, q, kv, kv};
+  const auto workspace = table.prepare(table.state, attention);
+  ASSERT_TRUE(workspace.ok());
+  EXPECT_GT(*workspace, 2 * q.elements() * 4 + 2 * kv.elements() * 4);
+}
+
 }  // namespace
 }  // namespace parbuckle

@@ -177,6 +177,23 @@ TEST(Rope, TurnsAndTurnsBack) {
   }
 }
 
+TEST(Rope, ScaleMultipliesTheTableAndNoneMeansOne) {
+  const auto on = context();
+  const OpTable table = cpu::cpu_op_table(*on);
+  Ids positions{5};
+  std::vector<float> frequencies{0.5F};
+  for (const float scale : {0.0F, 1.0F, 1.5F}) {
+    Attributes a;
+    a.scale = scale;
+    std::vector<float> angles(2);
+    ASSERT_OK(
+        OpCall(OpKind::rope_table, a).with(positions).with(frequencies).rows(angles, 2).run(table));
+    const double factor = scale == 0 ? 1 : static_cast<double>(scale);
+    EXPECT_NEAR(angles[0], std::cos(2.5) * factor, 1e-7);
+    EXPECT_NEAR(angles[1], std::sin(2.5) * factor, 1e-7);
+  }
+}
+
 TEST(Embedding, PartsTogetherFillEveryRow) {
   const auto on = context();
   const OpTable table = cpu::cpu_op_table(*on);

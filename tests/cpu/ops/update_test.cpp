@@ -318,7 +318,7 @@ TEST(Adamw, BitsAreThoseOfTheScalarFormula) {
     const float new_m = std::fma(1.0F - u.beta1, gradient - m[i], m[i]);
     const float kept = (1.0F - u.beta2) * gradient;
     const float new_v = std::fma(u.beta2, v[i], kept * gradient);
-    const float step = new_m / (std::sqrt(new_v) / u.correction2_sqrt + u.epsilon);
+    const float step = new_m / std::fma(std::sqrt(new_v), 1.0F / u.correction2_sqrt, u.epsilon);
     expected[i] = std::fma(-(u.learning_rate / u.correction1), step, w[i] * shrink);
   }
   Attributes a;
