@@ -213,7 +213,12 @@ Status Trainer::make_plans() {
 }
 
 std::string Trainer::plan_text() const {
-  return to_text(train_.lowered.workload, train_.plan, loader_->total_steps());
+  const double steps = static_cast<double>(loader_->total_steps());
+  return parbuckle::plan_text(train_.lowered.workload, train_.plan) +
+         "whole run: " + std::to_string(loader_->total_steps()) + " steps, " +
+         format_seconds(steps * train_.plan.predicted.step_s) + ", " +
+         format_size(loader_->total_steps() * total(train_.plan.bytes, &RoleBytes::written)) +
+         " written to the drive\n";
 }
 
 Result<TrainReport> Trainer::run() {
