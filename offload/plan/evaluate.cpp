@@ -198,6 +198,12 @@ Result<Choice> Evaluator::pinned(const Choice& choice, std::int64_t capacity, st
   return best;
 }
 
+bool Evaluator::has_drive() const {
+  return std::any_of(hardware_->lanes.begin(), hardware_->lanes.end(), [](const Lane& lane) {
+    return lane.kind == LaneKind::nvme_read && lane.bytes_per_s > 0;
+  });
+}
+
 Result<std::optional<Plan>> Evaluator::plan_in(const Choice& choice, std::int64_t capacity) {
   const Expanded& e = expanded(choice);
   PARBUCKLE_ASSIGN(const Schedule made, schedule(*workload_, choice, e.chain, e.uses));
@@ -207,6 +213,9 @@ Result<std::optional<Plan>> Evaluator::plan_in(const Choice& choice, std::int64_
     return std::optional<Plan>();
   }
   Plan plan = assemble(*workload_, choice, e.chain, made, placement);
+  if (!plan.transfers.empty() && !has_drive()) {
+    return std::optional<Plan>();
+  }
   PARBUCKLE_ASSIGN(plan.predicted, simulate(plan, seconds_, *hardware_));
   ++plans_made_;
   return std::optional<Plan>(std::move(plan));

@@ -43,7 +43,11 @@ class Evaluator {
   /// held. Never more than fits.
   Result<Choice> pinned(const Choice& choice, std::int64_t capacity, std::int64_t slack);
 
-  /// The plan of a choice with its predicted times and bound; nothing where it does not fit in `capacity`.
+  /// The hardware has a drive that bytes can be read from; without one only plans that move nothing are possible.
+  [[nodiscard]] bool has_drive() const;
+
+  /// The plan of a choice with its predicted times and bound; nothing where it does not fit in `capacity` or needs a drive
+  /// that is not there.
   Result<std::optional<Plan>> plan_in(const Choice& choice, std::int64_t capacity);
 
   /// Traffic of a typical unit visit where nothing is pinned.

@@ -240,6 +240,26 @@ Status short_of_drive(const Budgets& budgets, const Search& search) {
                    format_size(search.least_written()));
 }
 
+/// Without a drive everything stays in memory: the least that takes.
+Result<std::int64_t> smallest_resident(const std::vector<Base>& bases,
+                                       const Budgets& budgets,
+                                       Evaluator& evaluator) {
+  std::int64_t least = unlimited;
+  for (const Base& base : bases) {
+    PARBUCKLE_ASSIGN(const Choice all, evaluator.pinned(base.choice, unlimited, 0));
+    PARBUCKLE_ASSIGN(const std::optional<Plan> made, evaluator.plan_in(all, unlimited));
+    least = made ? std::min(least, made->host_arena_bytes) : least;
+  }
+  return round_up(least + budgets.host_reserve_bytes, mib);
+}
+
+Status short_without_drive(const Budgets& budgets, std::int64_t smallest) {
+  return exhausted("host memory: without --nvme-path everything stays in memory, which takes " +
+                   std::to_string(smallest / mib) + "MiB; --host-memory " +
+                   format_size(budgets.host_bytes) + " is " +
+                   format_size(smallest - budgets.host_bytes) + " short");
+}
+
 }  // namespace
 
 Result<std::int64_t> smallest_host_bytes(const Workload& workload,
@@ -266,6 +286,10 @@ Result<Plan> plan(const Workload& workload,
   Search search(workload, budgets, forced, evaluator);
   PARBUCKLE_TRY(search.run(bases));
   if (!search.best()) {
+    if (!evaluator.has_drive()) {
+      PARBUCKLE_ASSIGN(const std::int64_t resident, smallest_resident(bases, budgets, evaluator));
+      return short_without_drive(budgets, resident);
+    }
     return short_of_drive(budgets, search);
   }
   Plan best = *search.best();
