@@ -406,14 +406,14 @@ TransformerSizes smollm2_135m(std::int32_t micro_batches, std::int64_t rows) {
 TransformerSizes random_sizes(std::mt19937& random) {
   const auto below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
   TransformerSizes s;
-  s.layers = static_cast<std::int32_t>(1 + below(4));
+  s.layers = static_cast<std::int32_t>(1 + below(3));
   s.width = 32 * (1 + below(6));
   s.kv_width = s.width / (1 + below(2));
   s.intermediate = 32 * (1 + below(12));
   s.vocabulary = 64 * (1 + below(40));
-  s.block_elements = 1024 * (2 + below(40));
+  s.block_elements = 1024 * (4 + below(40));
   s.rows = 64 * (1 + below(4));
-  s.micro_batches = static_cast<std::int32_t>(1 + below(6));
+  s.micro_batches = static_cast<std::int32_t>(1 + below(4));
   s.tied = below(2) == 0;
   s.clipping = below(2) == 0;
   return s;

@@ -92,18 +92,25 @@ TEST_F(Planted, DroppedWaitOfATask) {
   EXPECT_EQ(caught, dropped);
 }
 
-TEST_F(Planted, DroppedWaitOfAWriteOfMemoryStillDraining) {
+// In the tightest placement nearly every fetch follows a drain in the same memory.
+TEST_F(Planted, DroppedWaitForMemoryStillDraining) {
+  plan_ = draft(workload_, streamed(workload_, Window::lazy));
+  ASSERT_EQ(joined(faults()), "");
   int caught = 0;
+  int planted = 0;
   for (std::size_t i = 0; i < plan_.transfers.size(); ++i) {
     if (plan_.transfers[i].after_transfers.empty()) {
       continue;
     }
     const Plan sound = plan_;
     plan_.transfers[i].after_transfers.clear();
+    ++planted;
     caught += faults().empty() ? 0 : 1;
     plan_ = sound;
   }
-  EXPECT_GT(caught, 10);
+  EXPECT_GT(planted, 10);
+  EXPECT_GT(caught,
+            planted / 3);  // the others wait behind a fetch of their lane that waits for the same
 }
 
 // Transfers whose start is fixed by `after_task` and by nothing else: all before them in their lane wait for earlier tasks.
