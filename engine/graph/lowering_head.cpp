@@ -126,6 +126,11 @@ Status Lowering::head_logits(Alternative& alternative) {
     ops.push_back({.kind = OpKind::linear_forward,
                    .operands = {rows_of(selected, rows), part_weight(parts[p]), logits}});
     PARBUCKLE_TRY(add_task(unit.family + ".logits", ops, alternative.forward));
+    for (Use& use : alternative.forward.back().uses) {
+      if (use.span == out_.bindings.logits && p > 0) {
+        use.access = Access::update;  // the logits of the parts before this one stay
+      }
+    }
   }
   return {};
 }

@@ -78,6 +78,12 @@ Result<Dataset> open_data(const std::string& path,
                   .rule = {.eos_id = model.eos_id, .train_on_prompt = config.train_on_prompt}}};
   PARBUCKLE_ASSIGN(Dataset data,
                    Dataset::open(path, model.tokenizer ? &*model.tokenizer : nullptr, options));
+  const ModelConfig& c = model.folder.config();
+  if (c.shape == ModelShape::gpt2 && data.report().longest > c.max_positions) {
+    return invalid(path + ": a row has " + std::to_string(data.report().longest) +
+                   " tokens, the model has " + std::to_string(c.max_positions) +
+                   " positions; --max-length " + std::to_string(c.max_positions) + " cuts");
+  }
   note_counts(path, data.report(), observer);
   return data;
 }

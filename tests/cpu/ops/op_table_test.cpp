@@ -107,6 +107,8 @@ const std::vector<Recipe>& recipes() {
       {OpKind::prepare_update, "SU"},
       {OpKind::adamw, "XXPXU"},
       {OpKind::adamw_table, "XXP3TUX"},
+      {OpKind::split3, "ZXXX"},
+      {OpKind::merge3, "XXXZ"},
   };
   return all;
 }
@@ -120,6 +122,8 @@ void add_operand(OpCall& call, Buffers& b, char letter) {
   switch (letter) {
     case 'X':  // the usual matrix
       return add_float(call, b, rows, width);
+    case 'Z':  // three of them side by side
+      return add_float(call, b, rows, 3 * width);
     case 'P':  // the same, positive
       add_float(call, b, rows, width);
       for (float& value : b.floats.back()) {
