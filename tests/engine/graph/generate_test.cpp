@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/fixture_model.h"
-#include "tests/support/reference_table.h"
 #include "tests/support/shared_path.h"
+#include "tests/support/table_under_test.h"
 
 namespace parbuckle {
 namespace {
@@ -25,7 +25,7 @@ class Generate : public testing::TestWithParam<const char*> {
                                   .shapes = {{rows, cache_rows}},
                                   .block_elements = 1024,
                                   .logit_rows = logit_rows};
-    auto result = lower(model_.config, options, reference_table());
+    auto result = lower(model_.config, options, table_under_test());
     EXPECT_TRUE(result.ok()) << result.status().message();
     return result.ok() ? *std::move(result) : Lowered{};
   }
@@ -84,7 +84,7 @@ class Generate : public testing::TestWithParam<const char*> {
 TEST_P(Generate, PrefillGivesTheReferenceLogits) {
   const std::int64_t tokens = model_.tokens();
   const Lowered l = lowered(Phase::prefill, 64, tokens);
-  ResidentRun run(l, reference_table());
+  ResidentRun run(l, table_under_test());
   model_.fill_weights(l, run);
   const std::vector<double>& all = model_.batch.at("input_ids");
   pass(l, run, std::vector<std::int32_t>(all.begin(), all.begin() + tokens), 0, tokens);
@@ -101,8 +101,8 @@ TEST_P(Generate, GreedyContinuationsAreTheReferenceIds) {
   const Lowered prefill = lowered(Phase::prefill, 64, 1);
   const Lowered decode = lowered(Phase::decode, 1, 1);
   for (const auto& sample : model_.numbers["greedy"]) {
-    ResidentRun first(prefill, reference_table());
-    ResidentRun next(decode, reference_table());
+    ResidentRun first(prefill, table_under_test());
+    ResidentRun next(decode, table_under_test());
     model_.fill_weights(prefill, first);
     model_.fill_weights(decode, next);
     const auto prompt = sample["prompt"].get<std::vector<std::int32_t>>();

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/fixture_model.h"
-#include "tests/support/reference_table.h"
 #include "tests/support/shared_path.h"
+#include "tests/support/table_under_test.h"
 
 namespace parbuckle {
 namespace {
@@ -19,7 +19,7 @@ LowerOptions train_options() {
 }
 
 Lowered lowered(const ModelConfig& config, const LowerOptions& options) {
-  auto result = lower(config, options, reference_table());
+  auto result = lower(config, options, table_under_test());
   EXPECT_TRUE(result.ok()) << result.status().message();
   return result.ok() ? *std::move(result) : Lowered{};
 }
@@ -93,7 +93,7 @@ class Parity : public testing::TestWithParam<const char*> {
 
   /// Runs the five steps of the fixture; returns weights and moments after them.
   std::vector<float> five_steps(const Lowered& l, const Choice& choice, float max_norm) const {
-    ResidentRun run(l, reference_table());
+    ResidentRun run(l, table_under_test());
     model_.fill_weights(l, run);
     const auto& records = model_.numbers[max_norm > 0 ? "clipped" : "adamw"];
     for (std::size_t s = 0; s < records.size(); ++s) {
@@ -151,7 +151,7 @@ TEST_P(Parity, GradientsInEveryOrderAndLayout) {
       options.one_pass_vocabulary = one_pass;
       const Lowered l = lowered(model_.config, options);
       for (const std::int32_t alternative : {0, 1}) {
-        ResidentRun run(l, reference_table());
+        ResidentRun run(l, table_under_test());
         model_.fill_weights(l, run);
         model_.fill_step(l, run, {.learning_rate = 0, .step = 1});
         const std::int32_t group = alternative == 0 ? fixture_micro_batches : 1;
@@ -203,7 +203,7 @@ TEST_P(Parity, EvalGivesTheLossOfTraining) {
   options.phase = Phase::eval;
   options.block_elements = 1024;
   const Lowered l = lowered(model_.config, options);
-  ResidentRun run(l, reference_table());
+  ResidentRun run(l, table_under_test());
   model_.fill_weights(l, run);
   model_.fill_step(l, run, {});
   const Status status = run.forward_pass();

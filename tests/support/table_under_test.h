@@ -1,0 +1,10 @@
+// The operators that a parity test runs on: the reference ones or a device's. Each test binary links one definition.
+#pragma once
+
+#include "engine/base/op.h"
+
+namespace parbuckle {
+
+OpTable table_under_test();
+
+}  // namespace parbuckle
