@@ -133,10 +133,12 @@ Status IoTeam::Core::missed_deadline(std::size_t index) {
   Batch& batch = batches_[index];
   std::int64_t offset = batch.range.offset + batch.issued;
   Clock::time_point since = batch.progress;
+  bool found = false;  // the oldest request that a thread is at work on
   for (const Serving& serving : serving_) {
-    if (serving.busy && serving.batch == index && serving.since <= since) {
+    if (serving.busy && serving.batch == index && (!found || serving.since < since)) {
       offset = serving.offset;
       since = serving.since;
+      found = true;
     }
   }
   batch.issued = batch.range.bytes;
