@@ -60,7 +60,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -115,7 +114,6 @@ enum class OpKind {
 inline constexpr int op_kind_count = static_cast<int>(OpKind::merge3) + 1;
 
 std::string_view to_string(OpKind kind);
-std::optional<OpKind> op_kind_from_string(std::string_view name);
 
 enum class Activation { silu, gelu_exact, gelu_tanh, relu };
 std::string_view to_string(Activation activation);

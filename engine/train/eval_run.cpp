@@ -29,14 +29,7 @@ Result<std::unique_ptr<EvalRun>> EvalRun::create(const Planned& planned,
                                                  Machine& machine,
                                                  Tiers& tiers) {
   std::unique_ptr<EvalRun> evaluator(new EvalRun(planned));
-  PARBUCKLE_ASSIGN(evaluator->executor_,
-                   Executor::create({.plan = &planned.plan,
-                                     .workload = &planned.lowered.workload,
-                                     .programs = planned.lowered.programs,
-                                     .op_table = machine.ops(),
-                                     .device = &machine.device(),
-                                     .arena = &*tiers.arena,
-                                     .pool = tiers.pool.get()}));
+  PARBUCKLE_ASSIGN(evaluator->executor_, make_executor(planned, machine, tiers));
   PARBUCKLE_ASSIGN(StepInputs inputs,
                    StepInputs::bind(planned.lowered, config, *evaluator->executor_));
   evaluator->inputs_.emplace(std::move(inputs));

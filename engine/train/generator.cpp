@@ -7,6 +7,7 @@
 
 #include "parbuckle/units.h"
 
+#include "engine/data/batch.h"
 #include "engine/train/shapes.h"
 
 namespace parbuckle {
@@ -27,7 +28,7 @@ MicroBatch batch_of(std::span<const std::int32_t> ids, std::int64_t position) {
 Result<GenerationPrograms> lower_generation(const ModelConfig& config,
                                             const GenerationSizes& sizes,
                                             Machine& machine) {
-  const std::int64_t rows = round_up(std::max<std::int64_t>(1, sizes.prompt_tokens), row_step);
+  const std::int64_t rows = round_up(std::max<std::int64_t>(1, sizes.prompt_tokens), row_multiple);
   GenerationPrograms programs;
   PARBUCKLE_ASSIGN(
       programs.prefill,
@@ -44,14 +45,7 @@ Result<std::unique_ptr<LogitsPass>> LogitsPass::create(const Planned& planned,
                                                        Machine& machine,
                                                        Tiers& tiers) {
   std::unique_ptr<LogitsPass> pass(new LogitsPass(planned));
-  PARBUCKLE_ASSIGN(pass->executor_,
-                   Executor::create({.plan = &planned.plan,
-                                     .workload = &planned.lowered.workload,
-                                     .programs = planned.lowered.programs,
-                                     .op_table = machine.ops(),
-                                     .device = &machine.device(),
-                                     .arena = &*tiers.arena,
-                                     .pool = tiers.pool.get()}));
+  PARBUCKLE_ASSIGN(pass->executor_, make_executor(planned, machine, tiers));
   PARBUCKLE_ASSIGN(StepInputs inputs, StepInputs::bind(planned.lowered, config, *pass->executor_));
   pass->inputs_.emplace(std::move(inputs));
   const StepBindings& bindings = planned.lowered.bindings;

@@ -88,6 +88,18 @@ Result<Dataset> open_data(const std::string& path,
   return data;
 }
 
+Result<std::unique_ptr<Executor>> make_executor(const Planned& planned,
+                                                Machine& machine,
+                                                Tiers& tiers) {
+  return Executor::create({.plan = &planned.plan,
+                           .workload = &planned.lowered.workload,
+                           .programs = planned.lowered.programs,
+                           .op_table = machine.ops(),
+                           .device = &machine.device(),
+                           .arena = &*tiers.arena,
+                           .pool = tiers.pool.get()});
+}
+
 Result<std::vector<ShapeKey>> shapes_of(const Loader& loader) {
   constexpr std::size_t few = 16;
   PARBUCKLE_ASSIGN(const std::vector<std::int64_t> rows, loader.micro_batch_rows());

@@ -18,7 +18,9 @@
 #include "engine/data/tokenizer.h"
 #include "engine/graph/lower.h"
 #include "engine/train/machine.h"
+#include "engine/train/tiers.h"
 #include "offload/plan/planner.h"
+#include "offload/run/executor.h"
 
 namespace parbuckle {
 
@@ -42,6 +44,11 @@ struct Planned {
   Lowered lowered;
   Plan plan;
 };
+
+/// The executor of a phase in memory that was taken for it or for a plan it stands beside. All arguments must outlive it.
+Result<std::unique_ptr<Executor>> make_executor(const Planned& planned,
+                                                Machine& machine,
+                                                Tiers& tiers);
 
 /// Prepares the shapes in which `loader` gives micro-batches: exact if they are few, evenly spaced otherwise.
 Result<std::vector<ShapeKey>> shapes_of(const Loader& loader);

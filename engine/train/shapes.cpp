@@ -4,12 +4,14 @@
 
 #include "parbuckle/units.h"
 
+#include "engine/data/batch.h"
+
 namespace parbuckle {
 
 std::vector<ShapeKey> micro_batch_shapes(std::int64_t most_rows) {
   constexpr std::int64_t most_shapes = 16;
-  const std::int64_t most = round_up(std::max<std::int64_t>(1, most_rows), row_step);
-  const std::int64_t step = round_up((most + most_shapes - 1) / most_shapes, row_step);
+  const std::int64_t most = round_up(std::max<std::int64_t>(1, most_rows), row_multiple);
+  const std::int64_t step = round_up((most + most_shapes - 1) / most_shapes, row_multiple);
   std::vector<ShapeKey> shapes;
   for (std::int64_t rows = step; rows < most; rows += step) {
     shapes.push_back({.rows = rows});

@@ -8,10 +8,7 @@
 
 namespace parbuckle {
 
-/// Rows are multiples of this.
-inline constexpr std::int64_t row_step = 64;
-
-/// Ascending, the last one holds `most_rows`; at most 16, evenly spaced.
+/// Multiples of row_multiple, ascending; the last one holds `most_rows`; at most 16, evenly spaced.
 std::vector<ShapeKey> micro_batch_shapes(std::int64_t most_rows);
 
 /// Index of the smallest shape that holds `rows`. REQUIRES: rows <= shapes.back().rows.

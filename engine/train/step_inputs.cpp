@@ -62,11 +62,9 @@ Result<StepInputs> StepInputs::bind(const Lowered& lowered,
   if (bindings.step.valid()) {
     PARBUCKLE_ASSIGN(const auto step, host_span(lowered, bindings.step, -1, executor));
     PARBUCKLE_ASSIGN(const auto touched, host_span(lowered, bindings.touched, -1, executor));
-    PARBUCKLE_ASSIGN(const auto update, host_span(lowered, bindings.update, -1, executor));
     PARBUCKLE_ASSIGN(const auto partials, host_span(lowered, bindings.partials, -1, executor));
     inputs.step_ = as<StepScalars>(step);
     inputs.touched_ = as<TouchedRows>(touched);
-    inputs.update_ = as<UpdateScalars>(update);
     inputs.partials_ = {as<double>(partials), static_cast<std::size_t>(bindings.partial_count)};
   }
   return inputs;

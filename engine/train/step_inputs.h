@@ -37,7 +37,6 @@ class StepInputs {
   [[nodiscard]] std::span<const std::int32_t> shapes() const { return shapes_; }
   /// After the step.
   [[nodiscard]] LossSum losses() const;
-  [[nodiscard]] const UpdateScalars& update() const { return *update_; }
   /// sqrt of all partial sums of squares in index order: the global norm where no task computed it.
   [[nodiscard]] double gradient_norm() const;
 
@@ -55,7 +54,6 @@ class StepInputs {
   std::vector<std::int32_t> shapes_;
   StepScalars* step_ = nullptr;
   TouchedRows* touched_ = nullptr;
-  const UpdateScalars* update_ = nullptr;
   std::span<const double> partials_;
 };
 

@@ -236,10 +236,6 @@ Result<TrainReport> Trainer::run() {
 }
 
 Status Trainer::open_output() {
-  if (config_.output_dir.empty()) {
-    return invalid("--output-dir is missing: the folder for the trained model and its metrics");
-  }
-  PARBUCKLE_TRY(check_output_folder(config_.output_dir, config_.overwrite_output_dir));
   std::error_code error;
   std::filesystem::create_directories(config_.output_dir, error);
   if (error) {
@@ -259,14 +255,7 @@ Status Trainer::take_memory() {
   for (const std::string& warning : warnings) {
     observer_.on_note(warning);
   }
-  PARBUCKLE_ASSIGN(executor_,
-                   Executor::create({.plan = &train_.plan,
-                                     .workload = &train_.lowered.workload,
-                                     .programs = train_.lowered.programs,
-                                     .op_table = machine_->ops(),
-                                     .device = &machine_->device(),
-                                     .arena = &*tiers_.arena,
-                                     .pool = tiers_.pool.get()}));
+  PARBUCKLE_ASSIGN(executor_, make_executor(train_, *machine_, tiers_));
   PARBUCKLE_ASSIGN(StepInputs inputs,
                    StepInputs::bind(train_.lowered, model_.folder.config(), *executor_));
   inputs_.emplace(std::move(inputs));
@@ -303,7 +292,7 @@ StepScalars Trainer::scalars_for(const StepBatch& batch) const {
           .step = updates_ + 1};
 }
 
-double Trainer::predicted_seconds(const StepBatch& /*batch*/) const {
+double Trainer::predicted_seconds() const {
   double sum = 0;
   for (const std::int32_t shape : inputs_->shapes()) {
     sum += seconds_by_shape_[static_cast<std::size_t>(shape)];
@@ -335,7 +324,7 @@ Status Trainer::one_step(const StepBatch& batch) {
                         }};
   PARBUCKLE_TRY(executor_->run_step(input, trace_));
   record.step_seconds = seconds_since(begin);
-  record.predicted_step_seconds = predicted_seconds(batch);
+  record.predicted_step_seconds = predicted_seconds();
   record.nvme_read_bytes = total(trace_.bytes, &RoleBytes::read);
   record.nvme_written_bytes = total(trace_.bytes, &RoleBytes::written);
   PARBUCKLE_ASSIGN(const bool applied, judge_step(batch, record));

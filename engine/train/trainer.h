@@ -22,10 +22,9 @@ class Trainer {
   static Result<std::unique_ptr<Trainer>> create(const TrainConfig& config, Observer& observer);
 
   [[nodiscard]] const Plan& plan() const { return train_.plan; }
-  [[nodiscard]] const Workload& workload() const { return train_.lowered.workload; }
   [[nodiscard]] std::string plan_text() const;
 
-  /// Takes the memory, loads, trains, saves.
+  /// Takes the memory, loads, trains, saves. REQUIRES: check_output_folder() of the output folder was ok.
   Result<TrainReport> run();
 
  private:
@@ -47,7 +46,7 @@ class Trainer {
   Status evaluate_now();
   Status save();
   Result<TrainReport> report();
-  [[nodiscard]] double predicted_seconds(const StepBatch& batch) const;
+  [[nodiscard]] double predicted_seconds() const;
 
   const TrainConfig config_;
   Observer& observer_;

@@ -33,11 +33,4 @@ Result<ProcessMemory> process_memory() {
   return memory;
 }
 
-Result<ProcessIo> process_io() {
-  ProcessIo io;
-  PARBUCKLE_ASSIGN(io.read_bytes, number_after("/proc/self/io", "read_bytes:"));
-  PARBUCKLE_ASSIGN(io.write_bytes, number_after("/proc/self/io", "write_bytes:"));
-  return io;
-}
-
 }  // namespace parbuckle

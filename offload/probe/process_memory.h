@@ -13,11 +13,4 @@ struct ProcessMemory {
 };
 Result<ProcessMemory> process_memory();
 
-/// /proc/self/io: bytes that really went to or came from block devices.
-struct ProcessIo {
-  std::int64_t read_bytes = 0;
-  std::int64_t write_bytes = 0;
-};
-Result<ProcessIo> process_io();
-
 }  // namespace parbuckle

@@ -8,13 +8,8 @@ namespace parbuckle::tool {
 namespace {
 
 Result<TrainConfig> read(const std::vector<std::string>& arguments) {
-  CLI::App app("", "train");
-  TrainConfig config;
-  Options options(app);
-  TrainConfig::visit(config, options);
-  bool help = false;
-  PARBUCKLE_TRY(parse(app, options, arguments, &help));
-  return config;
+  PARBUCKLE_ASSIGN(const auto config, read_config<TrainConfig>("train", "", arguments));
+  return config.value_or(TrainConfig{});
 }
 
 TEST(Arguments, HyphensUnderscoresAndAliasesMeanTheSame) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -55,5 +57,29 @@ Status parse(CLI::App& app,
              const Options& options,
              const std::vector<std::string>& arguments,
              bool* help);
+
+/// An option that one verb has besides those of its configuration.
+struct ExtraOption {
+  OptionInfo info;
+  std::string* value;
+};
+
+/// The configuration of a verb; nullopt where help was asked for and has been printed.
+template <class Config>
+Result<std::optional<Config>> read_config(const std::string& verb,
+                                          const std::string& about,
+                                          const std::vector<std::string>& arguments,
+                                          const std::vector<ExtraOption>& extra = {}) {
+  CLI::App app(about, verb);
+  Config config;
+  Options options(app);
+  Config::visit(config, options);
+  for (const ExtraOption& option : extra) {
+    options(option.info, *option.value);
+  }
+  bool help = false;
+  PARBUCKLE_TRY(parse(app, options, arguments, &help));
+  return help ? std::nullopt : std::optional(std::move(config));
+}
 
 }  // namespace parbuckle::tool

@@ -12,17 +12,14 @@
 namespace parbuckle::tool {
 
 Status run_eval(const Arguments& arguments) {
-  CLI::App app("Loss and perplexity of a model on held-out data.", "eval");
-  EvalConfig config;
-  Options options(app);
-  EvalConfig::visit(config, options);
-  bool help = false;
-  PARBUCKLE_TRY(parse(app, options, arguments, &help));
-  if (help) {
+  PARBUCKLE_ASSIGN(const auto config,
+                   read_config<EvalConfig>(
+                       "eval", "Loss and perplexity of a model on held-out data.", arguments));
+  if (!config) {
     return {};
   }
   Progress progress(1);
-  PARBUCKLE_ASSIGN(const EvalRecord record, evaluate(config, progress));
+  PARBUCKLE_ASSIGN(const EvalRecord record, evaluate(*config, progress));
   std::printf("eval_loss %.6f  perplexity %.4f  targets %lld  %s\n",
               record.eval_loss,
               record.perplexity,
@@ -32,13 +29,9 @@ Status run_eval(const Arguments& arguments) {
 }
 
 Status run_generate(const Arguments& arguments) {
-  CLI::App app("Continues a prompt.", "generate");
-  GenerateConfig config;
-  Options options(app);
-  GenerateConfig::visit(config, options);
-  bool help = false;
-  PARBUCKLE_TRY(parse(app, options, arguments, &help));
-  if (help) {
+  PARBUCKLE_ASSIGN(const auto config,
+                   read_config<GenerateConfig>("generate", "Continues a prompt.", arguments));
+  if (!config) {
     return {};
   }
   Progress progress(1);
@@ -46,7 +39,7 @@ Status run_generate(const Arguments& arguments) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
-  PARBUCKLE_ASSIGN(const Generation generation, generate(config, on_text, progress));
+  PARBUCKLE_ASSIGN(const Generation generation, generate(*config, on_text, progress));
   std::fputc('\n', stdout);
   std::fprintf(stderr,
                "%zu tokens in %s\n",
@@ -68,34 +61,31 @@ Status run_inspect(const Arguments& arguments) {
 }
 
 Status run_tokenize(const Arguments& arguments) {
-  CLI::App app("Ids of a text, or of training records.", "tokenize");
-  TokenizeConfig config;
-  Options options(app);
-  TokenizeConfig::visit(config, options);
-  bool help = false;
-  PARBUCKLE_TRY(parse(app, options, arguments, &help));
-  if (help) {
+  PARBUCKLE_ASSIGN(
+      const auto config,
+      read_config<TokenizeConfig>("tokenize", "Ids of a text, or of training records.", arguments));
+  if (!config) {
     return {};
   }
-  PARBUCKLE_ASSIGN(const std::string text, tokenize(config));
+  PARBUCKLE_ASSIGN(const std::string text, tokenize(*config));
   std::fputs(text.c_str(), stdout);
   return {};
 }
 
 Status run_probe(const Arguments& arguments) {
-  CLI::App app("Measures this machine into a hardware file.", "probe");
-  MemoryConfig config;
   std::string output;
-  Options options(app);
-  MemoryConfig::visit(config, options);
-  options(OptionInfo{"output", "o", "file to write (default: standard output)"}, output);
-  bool help = false;
-  PARBUCKLE_TRY(parse(app, options, arguments, &help));
-  if (help) {
+  PARBUCKLE_ASSIGN(
+      const auto config,
+      read_config<MemoryConfig>(
+          "probe",
+          "Measures this machine into a hardware file.",
+          arguments,
+          {{OptionInfo{"output", "o", "file to write (default: standard output)"}, &output}}));
+  if (!config) {
     return {};
   }
   Progress progress(1);
-  PARBUCKLE_ASSIGN(const std::string text, probe(config, progress));
+  PARBUCKLE_ASSIGN(const std::string text, probe(*config, progress));
   if (output.empty()) {
     std::fputs(text.c_str(), stdout);
     return {};

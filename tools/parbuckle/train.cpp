@@ -37,38 +37,33 @@ void print_report(const TrainReport& report) {
 }  // namespace
 
 Status run_train(const Arguments& arguments) {
-  CLI::App app("Fine-tunes a model within a memory budget.", "train");
-  TrainConfig config;
-  Options options(app);
-  TrainConfig::visit(config, options);
-  bool help = false;
-  PARBUCKLE_TRY(parse(app, options, arguments, &help));
-  if (help) {
+  PARBUCKLE_ASSIGN(
+      const auto config,
+      read_config<TrainConfig>("train", "Fine-tunes a model within a memory budget.", arguments));
+  if (!config) {
     return {};
   }
-  Progress progress(config.logging_steps);
-  PARBUCKLE_ASSIGN(const TrainReport report, train(config, progress));
+  Progress progress(config->logging_steps);
+  PARBUCKLE_ASSIGN(const TrainReport report, train(*config, progress));
   print_report(report);
   return {};
 }
 
 Status run_plan(const Arguments& arguments) {
-  CLI::App app("Says what `train` with the same options would do.", "plan");
-  TrainConfig config;
   std::string format = "text";
-  Options options(app);
-  TrainConfig::visit(config, options);
-  options(OptionInfo{"format", "", "text or json"}, format);
-  bool help = false;
-  PARBUCKLE_TRY(parse(app, options, arguments, &help));
-  if (help) {
+  PARBUCKLE_ASSIGN(const auto config,
+                   read_config<TrainConfig>("plan",
+                                            "Says what `train` with the same options would do.",
+                                            arguments,
+                                            {{OptionInfo{"format", "", "text or json"}, &format}}));
+  if (!config) {
     return {};
   }
   if (format != "text" && format != "json") {
     return invalid("--format '" + format + "': expected text or json");
   }
   Progress progress(1);
-  PARBUCKLE_ASSIGN(const std::string text, plan(config, format == "json", progress));
+  PARBUCKLE_ASSIGN(const std::string text, plan(*config, format == "json", progress));
   std::fputs(text.c_str(), stdout);
   return {};
 }
