@@ -10,6 +10,8 @@
 namespace parbuckle {
 namespace {
 
+constexpr std::size_t lane_kinds = 5;
+
 const Lane* find_lane(const Hardware& hardware, LaneKind kind) {
   const auto found = std::find_if(hardware.lanes.begin(),
                                   hardware.lanes.end(),
@@ -22,10 +24,12 @@ double lane_seconds(const Lane* lane, double bytes) {
 }
 
 void name_limit(Bound& bound) {
-  const std::array<std::pair<double, std::string_view>, 4> lanes{{{bound.compute_s, "compute"},
+  const std::array<std::pair<double, std::string_view>, 6> lanes{{{bound.compute_s, "compute"},
                                                                   {bound.read_s, "nvme_read"},
                                                                   {bound.write_s, "nvme_write"},
-                                                                  {bound.duplex_s, "nvme"}}};
+                                                                  {bound.duplex_s, "nvme"},
+                                                                  {bound.down_s, "h2d"},
+                                                                  {bound.up_s, "d2h"}}};
   const auto largest = std::max_element(
       lanes.begin(), lanes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   bound.limited_by = largest->second;
@@ -108,10 +112,15 @@ double duplex_seconds(const Hardware& hardware, double read_bytes, double writte
 Bound bound_of_plan(const Plan& plan,
                     const std::vector<double>& family_seconds,
                     const Hardware& hardware) {
-  const Lane* const read = find_lane(hardware, LaneKind::nvme_read);
-  const Lane* const write = find_lane(hardware, LaneKind::nvme_write);
-  const std::vector<double> reads = running_seconds(plan, LaneKind::nvme_read, read);
-  const std::vector<double> writes = running_seconds(plan, LaneKind::nvme_write, write);
+  std::array<std::vector<double>, lane_kinds> running;
+  for (const LaneKind kind :
+       {LaneKind::h2d, LaneKind::d2h, LaneKind::nvme_read, LaneKind::nvme_write}) {
+    running[static_cast<std::size_t>(kind)] =
+        running_seconds(plan, kind, find_lane(hardware, kind));
+  }
+  const auto up_to = [&](LaneKind kind, std::size_t transfers) {
+    return running[static_cast<std::size_t>(kind)][transfers];
+  };
   Bound bound;
   double read_bytes = 0;
   double written_bytes = 0;
@@ -119,30 +128,31 @@ Bound bound_of_plan(const Plan& plan,
     read_bytes += static_cast<double>(role.read);
     written_bytes += static_cast<double>(role.written);
   }
-  bound.read_s = reads.back();
-  bound.write_s = writes.back();
+  const std::size_t all = plan.transfers.size();
+  bound.read_s = up_to(LaneKind::nvme_read, all);
+  bound.write_s = up_to(LaneKind::nvme_write, all);
+  bound.down_s = up_to(LaneKind::h2d, all);
+  bound.up_s = up_to(LaneKind::d2h, all);
   bound.duplex_s = duplex_seconds(hardware, read_bytes, written_bytes);
-  // A task cannot end before: what its lane must read first, then this task; or the tasks before it, then this task.
+  // A task cannot end before: what its lane must fetch first, then this task; or the tasks before it, then this task.
   double end = 0;
   std::vector<double> ends;
   for (const Task& task : plan.tasks) {
     const double seconds = family_seconds[task.family.index()];
     bound.compute_s += seconds;
     for (const TransferId id : task.waits) {
-      if (plan.transfers[id.index()].lane == LaneKind::nvme_read) {
-        end = std::max(end, reads[id.index() + 1]);
-      }
+      end = std::max(end, up_to(plan.transfers[id.index()].lane, id.index() + 1));
     }
     end += seconds;
     ends.push_back(end);
   }
   bound.step_s = end;
-  for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
+  for (std::size_t i = 0; i < all; ++i) {
     const Transfer& transfer = plan.transfers[i];
-    if (transfer.lane == LaneKind::nvme_write && transfer.after_task >= 0) {
-      bound.step_s =
-          std::max(bound.step_s,
-                   ends[static_cast<std::size_t>(transfer.after_task)] + writes.back() - writes[i]);
+    if (transfer.after_task >= 0) {
+      bound.step_s = std::max(bound.step_s,
+                              ends[static_cast<std::size_t>(transfer.after_task)] +
+                                  up_to(transfer.lane, all) - up_to(transfer.lane, i));
     }
   }
   name_limit(bound);
