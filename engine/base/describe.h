@@ -100,7 +100,7 @@ constexpr std::array<std::string_view, 5> words_of(LaneKind /*type*/) {
 constexpr std::array<std::string_view, 3> words_of(Window /*type*/) {
   return {"after", "fused", "lazy"};
 }
-constexpr std::array<std::string_view, 3> words_of(Place /*type*/) {
+constexpr std::array<std::string_view, 3> words_of(WaitsIn /*type*/) {
   return {"compute", "host", "nvme"};
 }
 constexpr std::array<std::string_view, 8> words_of(TaskKind /*type*/) {

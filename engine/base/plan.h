@@ -25,17 +25,17 @@ std::string_view to_string(Window window);
 
 /// Where something waits between its uses: in the memory that computes, in the host's beside a device with memory of
 /// its own, or on the drive.
-enum class Place { compute, host, nvme };
-std::string_view to_string(Place place);
+enum class WaitsIn { compute, host, nvme };
+std::string_view to_string(WaitsIn place);
 
 /// What was chosen among the alternatives; equal Choices expand to equal tasks.
 struct Choice {
   std::int32_t group = 1;  // micro-batches per visit of a unit: 1 micro-batch-major, M layer-major
   Window window = Window::after;
   std::vector<std::int32_t> alternative;  // per unit, index into Unit::alternatives
-  std::vector<Place> activation;          // per unit: where what it saves waits for the backward
-  Place boundary = Place::compute;
-  Place gradient = Place::compute;
+  std::vector<WaitsIn> activation;        // per unit: where what it saves waits for the backward
+  WaitsIn boundary = WaitsIn::compute;
+  WaitsIn gradient = WaitsIn::compute;
   std::vector<SpanId> resident;  // persistent spans whose home is compute memory
   std::vector<SpanId> hosted;    // persistent spans whose home is host memory beside a device
   std::int32_t prefetch = 1;     // visits ahead that are fetched; 0: on demand

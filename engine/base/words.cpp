@@ -14,7 +14,7 @@ std::string_view to_string(Phase phase) {
 std::string_view to_string(LaneKind kind) {
   return words_of(kind)[static_cast<std::size_t>(kind)];
 }
-std::string_view to_string(Place place) {
+std::string_view to_string(WaitsIn place) {
   return words_of(place)[static_cast<std::size_t>(place)];
 }
 std::string_view to_string(Window window) {

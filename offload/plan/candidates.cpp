@@ -62,22 +62,22 @@ std::vector<ActivationPolicy> policies(const Workload& workload, const Forced& f
   return {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute};
 }
 
-std::vector<Place> boundaries(const Workload& workload, const Forced& forced, Place lower) {
+std::vector<WaitsIn> boundaries(const Workload& workload, const Forced& forced, WaitsIn lower) {
   if (forced.boundary) {
     return {*forced.boundary};
   }
-  return workload.phase == Phase::train ? std::vector<Place>{Place::compute, lower}
-                                        : std::vector<Place>{Place::compute};
+  return workload.phase == Phase::train ? std::vector<WaitsIn>{WaitsIn::compute, lower}
+                                        : std::vector<WaitsIn>{WaitsIn::compute};
 }
 
 Choice base_choice(const Workload& workload,
                    const Forced& forced,
                    ActivationPolicy policy,
-                   Place lower) {
+                   WaitsIn lower) {
   Choice choice;
   choice.gradient = forced.gradient.value_or(lower);
   choice.alternative.assign(workload.units.size(), 0);
-  choice.activation.assign(workload.units.size(), Place::compute);
+  choice.activation.assign(workload.units.size(), WaitsIn::compute);
   for (std::size_t unit = 0; unit < workload.units.size(); ++unit) {
     set_policy(workload, unit, policy, lower, choice);
   }
@@ -118,13 +118,13 @@ Status check_forced(const Workload& workload, const Forced& forced) {
 bool set_policy(const Workload& workload,
                 std::size_t unit,
                 ActivationPolicy policy,
-                Place lower,
+                WaitsIn lower,
                 Choice& choice) {
   const Unit& of = workload.units[unit];
   const std::int32_t keep = std::max(0, find_alternative(of, "keep"));
   const std::int32_t recompute = find_alternative(of, "recompute");
   choice.alternative[unit] = keep;
-  choice.activation[unit] = Place::compute;
+  choice.activation[unit] = WaitsIn::compute;
   if (!saves_activations(workload, of.alternatives[static_cast<std::size_t>(keep)])) {
     return false;
   }
@@ -145,8 +145,8 @@ std::optional<ActivationPolicy> policy_of(const Workload& workload,
                                           std::size_t unit,
                                           const Choice& choice) {
   Choice probe = choice;
-  const Place lower =
-      choice.activation[unit] == Place::compute ? Place::nvme : choice.activation[unit];
+  const WaitsIn lower =
+      choice.activation[unit] == WaitsIn::compute ? WaitsIn::nvme : choice.activation[unit];
   for (const ActivationPolicy policy :
        {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute}) {
     if (set_policy(workload, unit, policy, lower, probe) &&
@@ -158,26 +158,26 @@ std::optional<ActivationPolicy> policy_of(const Workload& workload,
   return std::nullopt;
 }
 
-Place lower_place(const Choice& choice) {
-  for (const Place place : choice.activation) {
-    if (place != Place::compute) {
+WaitsIn lower_place(const Choice& choice) {
+  for (const WaitsIn place : choice.activation) {
+    if (place != WaitsIn::compute) {
       return place;
     }
   }
-  if (choice.boundary != Place::compute) {
+  if (choice.boundary != WaitsIn::compute) {
     return choice.boundary;
   }
-  return choice.gradient != Place::compute ? choice.gradient : Place::nvme;
+  return choice.gradient != WaitsIn::compute ? choice.gradient : WaitsIn::nvme;
 }
 
 std::vector<Choice> base_choices(const Workload& workload,
                                  const Forced& forced,
-                                 const std::vector<Place>& lower) {
+                                 const std::vector<WaitsIn>& lower) {
   std::vector<Choice> found;
-  for (const Place place : lower) {
+  for (const WaitsIn place : lower) {
     for (const ActivationPolicy policy : policies(workload, forced)) {
       const Choice base = base_choice(workload, forced, policy, place);
-      for (const Place boundary : boundaries(workload, forced, place)) {
+      for (const WaitsIn boundary : boundaries(workload, forced, place)) {
         for (const Window window : windows(workload, forced)) {
           for (const std::int32_t group : groups(workload, forced)) {
             Choice choice = base;

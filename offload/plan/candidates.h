@@ -21,8 +21,8 @@ struct Forced {
   std::optional<std::int32_t> group;  // 1 micro-batch-major, Workload::micro_batches layer-major
   std::optional<Window> window;
   std::optional<ActivationPolicy> activations;
-  std::optional<Place> boundary;
-  std::optional<Place> gradient;
+  std::optional<WaitsIn> boundary;
+  std::optional<WaitsIn> gradient;
   std::optional<std::int32_t> prefetch;
   bool pin = true;  // false: nothing that can be streamed stays in memory
 };
@@ -35,17 +35,17 @@ Status check_forced(const Workload& workload, const Forced& forced);
 /// REQUIRES: check_forced(workload, forced).ok(), lower is not empty.
 std::vector<Choice> base_choices(const Workload& workload,
                                  const Forced& forced,
-                                 const std::vector<Place>& lower);
+                                 const std::vector<WaitsIn>& lower);
 
 /// Where `choice` puts what leaves compute memory.
-Place lower_place(const Choice& choice);
+WaitsIn lower_place(const Choice& choice);
 
 /// Makes unit `unit` of `choice` follow `policy`, spilling to `lower`; false where the unit cannot (nothing saved, no such
 /// alternative).
 bool set_policy(const Workload& workload,
                 std::size_t unit,
                 ActivationPolicy policy,
-                Place lower,
+                WaitsIn lower,
                 Choice& choice);
 
 /// What unit `unit` does in `choice`; nothing for units that save nothing.

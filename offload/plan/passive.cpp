@@ -43,7 +43,7 @@ class PassivePlanner {
     }
     PARBUCKLE_TRY(same_blocks());
     std::optional<Plan> best;
-    for (Choice choice : base_choices(workload_, Forced{}, {Place::nvme})) {
+    for (Choice choice : base_choices(workload_, Forced{}, {WaitsIn::nvme})) {
       choice.resident = resident_;
       for (const std::int32_t prefetch : {0, 1, 4, 16}) {
         choice.prefetch = prefetch;

@@ -31,12 +31,12 @@ Capacity capacity_of(const Budgets& budgets, bool device) {
 }
 
 // Where what leaves compute memory may go.
-std::vector<Place> lower_places(const Evaluator& evaluator) {
+std::vector<WaitsIn> lower_places(const Evaluator& evaluator) {
   if (!evaluator.has_device()) {
-    return {Place::nvme};
+    return {WaitsIn::nvme};
   }
-  return evaluator.has_drive() ? std::vector<Place>{Place::host, Place::nvme}
-                               : std::vector<Place>{Place::host};
+  return evaluator.has_drive() ? std::vector<WaitsIn>{WaitsIn::host, WaitsIn::nvme}
+                               : std::vector<WaitsIn>{WaitsIn::host};
 }
 
 // Shorter step; where steps are equal, fewer bytes, then a smaller arena.

@@ -15,7 +15,7 @@ namespace {
 std::vector<std::pair<std::string, std::string>> answers(const Workload& workload,
                                                          const Plan& plan) {
   const Choice& c = plan.choice;
-  const bool host = c.boundary == Place::compute;
+  const bool host = c.boundary == WaitsIn::compute;
   std::string policies = policy_name(workload, c);
   // One policy for all units is an alternative; the many mixtures share a name.
   if (policies.find(',') != std::string::npos) {

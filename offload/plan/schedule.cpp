@@ -121,7 +121,7 @@ class Scheduler {
     visit.block = block;
     visit.micro_batch = object.micro_batch;
     visit.role = block_of(object, 0).role;
-    visit.place = object.uses->empty() ? Place::compute : place_of(object);
+    visit.place = object.uses->empty() ? WaitsIn::compute : place_of(object);
     visit.bytes = block < 0 ? round_up(span_of(object.span).bytes, page_bytes)
                             : transfer_bytes(block_of(object, at(block)));
     return visit;
@@ -137,9 +137,9 @@ class Scheduler {
   }
 
   // Where an object waits between its visits.
-  [[nodiscard]] Place place_of(const Object& object) const {
+  [[nodiscard]] WaitsIn place_of(const Object& object) const {
     if (resident_[object.span.index()]) {
-      return Place::compute;
+      return WaitsIn::compute;
     }
     switch (block_of(object, 0).role) {
       case Role::gradient:
@@ -147,7 +147,7 @@ class Scheduler {
         return choice_.gradient;
       case Role::activation: {
         const UnitId unit = chain_[at(object.uses->front().task)].unit;
-        return unit.valid() ? choice_.activation[unit.index()] : Place::compute;
+        return unit.valid() ? choice_.activation[unit.index()] : WaitsIn::compute;
       }
       case Role::boundary:
         return choice_.boundary;
@@ -157,15 +157,15 @@ class Scheduler {
       case Role::master_low:
       case Role::moment1:
       case Role::moment2:
-        return hosted_[object.span.index()] ? Place::host : Place::nvme;
+        return hosted_[object.span.index()] ? WaitsIn::host : WaitsIn::nvme;
       case Role::stream:
       case Role::batch:
       case Role::kv_cache:
       case Role::statistic:
       case Role::scratch:
-        return Place::compute;
+        return WaitsIn::compute;
     }
-    return Place::compute;
+    return WaitsIn::compute;
   }
 
   Status plan_object(const Object& object) {
@@ -183,7 +183,7 @@ class Scheduler {
     if (object.uses->empty()) {
       return Status();
     }
-    const bool kept = !persistent && place_of(object) == Place::compute;
+    const bool kept = !persistent && place_of(object) == WaitsIn::compute;
     std::vector<Run> runs = split(object, kept);
     for (std::size_t r = 0; r < runs.size(); ++r) {
       PARBUCKLE_TRY(kept ? keep(object, runs[r]) : stream(object, runs, r));

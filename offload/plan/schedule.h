@@ -43,9 +43,9 @@ struct Visit {
   std::int32_t block = -1;  // one block of the span; -1: all of it
   std::int32_t micro_batch = -1;
   Role role = Role::scratch;
-  Place place = Place::compute;  // where its content waits outside of its visits
-  std::int64_t bytes = 0;        // multiple of page_bytes
-  bool resident = false;         // held always
+  WaitsIn place = WaitsIn::compute;  // where its content waits outside of its visits
+  std::int64_t bytes = 0;            // multiple of page_bytes
+  bool resident = false;             // held always
   bool crosses = false;  // not persistent, and its content is used at the start of the next step
   // Tasks during which it is in memory. Two ranges where one step's content is used at the start of the next and the
   // memory is free in between (a gradient that waits for its lazy update): {begin..last use}, {first write..end}.

@@ -50,7 +50,7 @@ class Stager {
 
   void collect_waits() {
     for (const Visit& visit : device_.visits) {
-      if (visit.place != Place::host) {
+      if (visit.place != WaitsIn::host) {
         continue;
       }
       for (const Fetch& fetch : visit.fetches) {
@@ -67,7 +67,7 @@ class Stager {
   }
 
   HostRange fetch_from(const Visit& visit, const Fetch& fetch) {
-    if (visit.place == Place::host) {
+    if (visit.place == WaitsIn::host) {
       return living(visit, fetch.block);
     }
     Visit staging = range(visit, fetch.block, fetch.bytes);
@@ -77,7 +77,7 @@ class Stager {
   }
 
   HostRange drain_to(const Visit& visit, const Drain& drain) {
-    if (visit.place == Place::host) {
+    if (visit.place == WaitsIn::host) {
       return living(visit, drain.block);
     }
     Visit staging = range(visit, drain.block, drain.bytes);
@@ -107,7 +107,7 @@ class Stager {
     Visit home;
     home.span = id;
     home.role = block_of(span.blocks.front()).role;
-    home.place = Place::host;
+    home.place = WaitsIn::host;
     home.bytes = round_up(span.bytes, page_bytes);
     home.resident = true;
     home.held[0] = {0, tasks_ - 1};
@@ -148,7 +148,7 @@ class Stager {
     made.block = static_cast<std::int32_t>(position);
     made.micro_batch = visit.micro_batch;
     made.role = visit.role;
-    made.place = Place::host;
+    made.place = WaitsIn::host;
     made.bytes = bytes;
     return made;
   }

@@ -42,7 +42,7 @@ std::string choices(const Workload& workload, const Plan& plan) {
                      (workload.clipping ? ", gradients clipped" : ", no clipping"));
     text += line("activations",
                  policy_name(workload, c) + "; boundaries " +
-                     (c.boundary == Place::compute ? "in memory" : "on the drive"));
+                     (c.boundary == WaitsIn::compute ? "in memory" : "on the drive"));
   }
   text += line("prefetch", std::to_string(c.prefetch) + " visits ahead");
   return text;

@@ -12,9 +12,9 @@ Plan sample_plan() {
   plan.choice = {.group = 4,
                  .window = Window::lazy,
                  .alternative = {0, 1},
-                 .activation = {Place::nvme, Place::compute, Place::host},
-                 .boundary = Place::nvme,
-                 .gradient = Place::nvme,
+                 .activation = {WaitsIn::nvme, WaitsIn::compute, WaitsIn::host},
+                 .boundary = WaitsIn::nvme,
+                 .gradient = WaitsIn::nvme,
                  .resident = {SpanId(std::int64_t{3})},
                  .hosted = {SpanId(std::int64_t{4})},
                  .prefetch = 2};

@@ -29,8 +29,8 @@ Forced random_forced(std::mt19937& random, const Workload& workload) {
                                : sometimes(random, {Window::after, Window::fused, Window::lazy});
   f.activations = sometimes(
       random, {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute});
-  f.boundary = sometimes(random, {Place::compute, Place::nvme});
-  f.gradient = sometimes(random, {Place::compute, Place::nvme});
+  f.boundary = sometimes(random, {WaitsIn::compute, WaitsIn::nvme});
+  f.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::nvme});
   f.prefetch = sometimes<std::int32_t>(random, {0, 1, 3, 20});
   f.pin = random() % 3 != 0;
   return f;
@@ -63,8 +63,8 @@ TEST(RandomPlans, AreSoundAndInsideTheirBudgets) {
 
 Forced random_device_forced(std::mt19937& random, const Workload& workload) {
   Forced f = random_forced(random, workload);
-  f.boundary = sometimes(random, {Place::compute, Place::host, Place::nvme});
-  f.gradient = sometimes(random, {Place::compute, Place::host, Place::nvme});
+  f.boundary = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
+  f.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
   return f;
 }
 
