@@ -377,6 +377,15 @@ bool always_resident(const Workload& workload, SpanId span) {
   });
 }
 
+bool is_mirrored(const Workload& workload, SpanId span) {
+  const std::vector<BlockId>& blocks = workload.spans[span.index()].blocks;
+  return std::any_of(blocks.begin(), blocks.end(), [&](BlockId id) {
+    const Block& block = workload.blocks[id.index()];
+    return !block.persistent && block.role != Role::kv_cache &&
+           (block.pinned || block.role == Role::batch || block.role == Role::statistic);
+  });
+}
+
 Result<Schedule> schedule(const Workload& workload,
                           const Choice& choice,
                           const std::vector<ChainTask>& chain,

@@ -90,6 +90,9 @@ UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& ch
 /// True for spans that never leave memory whatever is chosen: pinned blocks, batches, statistics, key/value caches.
 bool always_resident(const Workload& workload, SpanId span);
 
+/// True for spans that the host writes or reads itself around a step: batches, scalars, statistics.
+bool is_mirrored(const Workload& workload, SpanId span);
+
 /// Fails only where a task reads a block that nothing wrote (a fault of the workload).
 Result<Schedule> schedule(const Workload& workload,
                           const Choice& choice,

@@ -23,6 +23,7 @@ class Stager {
     for (const SpanId span : choice_.hosted) {
       add_home(span);
     }
+    add_mirrors();
     collect_waits();
     for (std::size_t v = 0; v < device_.visits.size(); ++v) {
       const Visit& visit = device_.visits[v];
@@ -112,6 +113,16 @@ class Stager {
     home.resident = true;
     home.held[0] = {0, tasks_ - 1};
     homes_[id] = add(std::move(home));
+  }
+
+  void add_mirrors() {
+    for (const Visit& visit : device_.visits) {
+      if (visit.resident && visit.span.valid() && is_mirrored(workload_, visit.span)) {
+        Visit mirror = visit;
+        mirror.place = WaitsIn::host;
+        add(std::move(mirror));
+      }
+    }
   }
 
   // From the first drain to the last fetch. What is fetched before it is drained comes from the step before.

@@ -2,6 +2,7 @@
 //
 // What a visit fetches comes from a home in host memory, or through a staging range that the drive fills; what it drains goes the
 // same ways back. Activations and gradients that wait in the host hold a range there from their first drain to their last fetch.
+// What the host writes and reads itself around a step (batches, scalars, statistics) has a mirror there.
 #pragma once
 
 #include <cstdint>
