@@ -428,6 +428,7 @@ void describe(T& value, Visit&& visit) {
   visit("timeline", value.timeline);
   visit("bytes", value.bytes);
   visit("arena_peak_bytes", value.arena_peak_bytes);
+  visit("device_arena_peak_bytes", value.device_arena_peak_bytes);
 }
 template <Is<Bound> T, class Visit>
 void describe(T& value, Visit&& visit) {

@@ -142,8 +142,9 @@ struct Timeline {
 /// What happened in one step, in the timeline type of the plan.
 struct StepTrace {
   Timeline timeline;
-  std::vector<RoleBytes> bytes;  // moved in this step, by role
-  std::int64_t arena_peak_bytes = 0;
+  std::vector<RoleBytes> bytes;              // moved in this step, by role
+  std::int64_t arena_peak_bytes = 0;         // of the host's arena
+  std::int64_t device_arena_peak_bytes = 0;  // of the device's
   friend bool operator==(const StepTrace&, const StepTrace&) = default;
 };
 

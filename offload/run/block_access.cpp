@@ -43,8 +43,11 @@ void BlockAccess::Unmap::operator()(std::byte* memory) const {
   ::munmap(memory, buffer_bytes);
 }
 
-BlockAccess::BlockAccess(const Workload& workload, Pool* pool, std::vector<BlockPlace> places)
-    : workload_(workload), pool_(pool), places_(std::move(places)) {
+BlockAccess::BlockAccess(const Workload& workload,
+                         Pool* pool,
+                         Stream* stream,
+                         std::vector<BlockPlace> places)
+    : workload_(workload), pool_(pool), stream_(stream), places_(std::move(places)) {
 }
 
 Status BlockAccess::check(BlockId block, std::int64_t offset, std::size_t bytes) const {
@@ -80,6 +83,13 @@ Result<std::byte*> BlockAccess::buffer() {
 Status BlockAccess::read(BlockId block, std::int64_t offset, std::span<std::byte> to) {
   PARBUCKLE_TRY(check(block, offset, to.size()));
   const BlockPlace& place = places_[block.index()];
+  if (place.on_device) {
+    PARBUCKLE_TRY(stream_->copy(to.data(),
+                                place.address + offset,
+                                static_cast<std::int64_t>(to.size()),
+                                CopyDirection::to_host));
+    return stream_->synchronise();
+  }
   if (place.address != nullptr) {
     std::memcpy(to.data(), place.address + offset, to.size());
     return {};
@@ -108,6 +118,13 @@ Status BlockAccess::read(BlockId block, std::int64_t offset, std::span<std::byte
 Status BlockAccess::write(BlockId block, std::int64_t offset, std::span<const std::byte> from) {
   PARBUCKLE_TRY(check(block, offset, from.size()));
   const BlockPlace& place = places_[block.index()];
+  if (place.on_device) {
+    PARBUCKLE_TRY(stream_->copy(place.address + offset,
+                                from.data(),
+                                static_cast<std::int64_t>(from.size()),
+                                CopyDirection::to_device));
+    return stream_->synchronise();
+  }
   if (place.address != nullptr) {
     std::memcpy(place.address + offset, from.data(), from.size());
     return {};

@@ -10,11 +10,21 @@ namespace parbuckle {
 Result<std::unique_ptr<LaneRunner>> LaneRunner::create(LaneKind kind, Pool& pool) {
   PARBUCKLE_CHECK(kind == LaneKind::nvme_read || kind == LaneKind::nvme_write,
                   "this lane does not lead to a drive");
-  std::unique_ptr<LaneRunner> lane(new LaneRunner(kind, pool));  // private constructor
+  return started(std::unique_ptr<LaneRunner>(new LaneRunner(kind, &pool, nullptr)));
+}
+
+Result<std::unique_ptr<LaneRunner>> LaneRunner::create(LaneKind kind,
+                                                       std::unique_ptr<Stream> stream) {
+  PARBUCKLE_CHECK(kind == LaneKind::h2d || kind == LaneKind::d2h,
+                  "this lane does not lead to a device");
+  return started(std::unique_ptr<LaneRunner>(new LaneRunner(kind, nullptr, std::move(stream))));
+}
+
+Result<std::unique_ptr<LaneRunner>> LaneRunner::started(std::unique_ptr<LaneRunner> lane) {
   try {
     lane->thread_ = std::thread([raw = lane.get()] { raw->work(); });
   } catch (const std::system_error& error) {
-    return exhausted(std::string("lane ") + std::string(to_string(kind)) +
+    return exhausted(std::string("lane ") + std::string(to_string(lane->kind_)) +
                      ": no thread: " + error.what());
   }
   return lane;
@@ -70,7 +80,9 @@ void LaneRunner::work() {
 bool LaneRunner::run(const LaneItem& item, Progress& progress, TransferWatch& watch) {
   Status status = watch.transfer_begins(item.transfer, item.skipped);
   if (status.ok() && !item.skipped) {
-    status = move(item);
+    const Result<std::int64_t> moved = move(item);
+    status = moved.status();
+    bytes_[static_cast<std::size_t>(item.role)] += moved.ok() ? *moved : 0;
   }
   if (status.ok()) {
     status = watch.transfer_ends(item.transfer, item.skipped);
@@ -83,18 +95,26 @@ bool LaneRunner::run(const LaneItem& item, Progress& progress, TransferWatch& wa
   return true;
 }
 
-Status LaneRunner::move(const LaneItem& item) {
-  std::int64_t& counter = bytes_[static_cast<std::size_t>(item.role)];
+Result<std::int64_t> LaneRunner::move(const LaneItem& item) {
   const auto size = static_cast<std::size_t>(item.bytes);
-  if (kind_ == LaneKind::nvme_read) {
-    PARBUCKLE_ASSIGN(const std::int64_t moved,
-                     pool_.read(item.extent, 0, {item.data, size}, item.allow_unwritten));
-    counter += moved;
-    return {};
+  switch (kind_) {
+    case LaneKind::nvme_read:
+      return pool_->read(item.extent, 0, {item.data, size}, item.allow_unwritten);
+    case LaneKind::nvme_write:
+      PARBUCKLE_TRY(pool_->write(item.extent, 0, {item.data, size}));
+      break;
+    case LaneKind::h2d:
+      PARBUCKLE_TRY(stream_->copy(item.data, item.host, item.bytes, CopyDirection::to_device));
+      PARBUCKLE_TRY(stream_->synchronise());
+      break;
+    case LaneKind::d2h:
+      PARBUCKLE_TRY(stream_->copy(item.host, item.data, item.bytes, CopyDirection::to_host));
+      PARBUCKLE_TRY(stream_->synchronise());
+      break;
+    case LaneKind::compute:
+      return internal_error("the compute lane moves nothing");
   }
-  PARBUCKLE_TRY(pool_.write(item.extent, 0, {item.data, size}));
-  counter += item.bytes;
-  return {};
+  return item.bytes;
 }
 
 }  // namespace parbuckle

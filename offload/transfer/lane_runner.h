@@ -1,5 +1,5 @@
-// One direction between host memory and the drive: a thread that works its transfers in their order, one at a time, each
-// cut into many requests by the storage engine.
+// One direction between two tiers: a thread that works its transfers in their order, one at a time. Those of a drive are cut
+// into many requests by the storage engine; those of a link are copies on a stream of the device.
 #pragma once
 
 #include <array>
@@ -10,11 +10,13 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "parbuckle/status.h"
 
 #include "engine/base/hardware.h"
 #include "engine/base/workload.h"
+#include "kernels/runtime/device.h"
 #include "offload/storage/pool.h"
 #include "offload/transfer/progress.h"
 
@@ -25,8 +27,10 @@ struct LaneItem {
   TransferId transfer;
   ExtentId extent;
   Role role = Role::weight;
-  std::byte* data = nullptr;
-  std::int64_t bytes = 0;  // whole pages
+  std::byte* data =
+      nullptr;  // in the lane's nearer memory: the device's over a link, the host's to a drive
+  std::byte* host = nullptr;  // over a link: the host's side
+  std::int64_t bytes = 0;     // whole pages
   std::int32_t after_task = -1;
   std::span<const TransferId> after_transfers;
   bool skipped = false;          // keeps its place in the order and moves nothing
@@ -54,8 +58,10 @@ using RoleCounters = std::array<std::int64_t, role_count>;
 
 class LaneRunner {
  public:
-  /// `kind` is nvme_read or nvme_write.
+  /// A lane of the drive: `kind` is nvme_read or nvme_write.
   static Result<std::unique_ptr<LaneRunner>> create(LaneKind kind, Pool& pool);
+  /// A lane of the link: `kind` is h2d or d2h, `stream` is the lane's own.
+  static Result<std::unique_ptr<LaneRunner>> create(LaneKind kind, std::unique_ptr<Stream> stream);
   LaneRunner(const LaneRunner&) = delete;
   LaneRunner& operator=(const LaneRunner&) = delete;
   LaneRunner(LaneRunner&&) = delete;
@@ -74,12 +80,16 @@ class LaneRunner {
   [[nodiscard]] const RoleCounters& bytes() const { return bytes_; }
 
  private:
-  LaneRunner(LaneKind kind, Pool& pool) : kind_(kind), pool_(pool) {}
+  LaneRunner(LaneKind kind, Pool* pool, std::unique_ptr<Stream> stream)
+      : kind_(kind), pool_(pool), stream_(std::move(stream)) {}
+  static Result<std::unique_ptr<LaneRunner>> started(std::unique_ptr<LaneRunner> lane);
   void work();
-  Status move(const LaneItem& item);
+  /// Bytes that really moved.
+  Result<std::int64_t> move(const LaneItem& item);
 
   LaneKind kind_;
-  Pool& pool_;
+  Pool* pool_;
+  std::unique_ptr<Stream> stream_;
   RoleCounters bytes_{};
 
   std::mutex mutex_;

@@ -26,6 +26,7 @@ class EmulatedDevice final : public Device {
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] bool shares_host_memory() const override { return false; }
+  [[nodiscard]] bool host_addressable() const override { return true; }
   /// Streams, memory and events may outlive the device.
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;

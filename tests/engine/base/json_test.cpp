@@ -142,7 +142,8 @@ TEST(Json, HardwareBudgetsAndTraceSurviveTheRoundTrip) {
   EXPECT_EQ(budgets_from_json(to_json(budgets)).value(), budgets);
   const StepTrace trace{.timeline = {.step_s = 2},
                         .bytes = {{.role = Role::weight, .read = 9}},
-                        .arena_peak_bytes = 3};
+                        .arena_peak_bytes = 3,
+                        .device_arena_peak_bytes = 4};
   EXPECT_EQ(step_trace_from_json(to_json(trace)).value(), trace);
 }
 

@@ -43,8 +43,7 @@ class Watchdog {
 };
 
 /// Rates from a slow disk to a fast drive, from a weak core to a strong one, so that plans are bound by either.
-Hardware random_machine(std::mt19937& random) {
-  Hardware machine = small_machine();
+Hardware random_machine(std::mt19937& random, Hardware machine) {
   const auto factor = [&random](std::uint32_t most) {
     return static_cast<double>(1 + random() % most);
   };
@@ -76,7 +75,7 @@ Forced random_forced(std::mt19937& random, const Workload& workload) {
                       : sometimes(random, {Window::after, Window::fused, Window::lazy});
   forced.activations = sometimes(
       random, {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute});
-  forced.gradient = sometimes(random, {ActivationPlace::host, ActivationPlace::nvme});
+  forced.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::nvme});
   forced.prefetch = sometimes<std::int32_t>(random, {0, 1, 3});
   forced.pin = random() % 3 != 0;
   return forced;
@@ -99,7 +98,7 @@ std::optional<GeneratedStep> draw(std::mt19937& random) {
   GeneratedStep step;
   step.workload = make_workload(small_sizes(random));
   step.programs = make_mixing_programs(step.workload);
-  const Hardware machine = random_machine(random);
+  const Hardware machine = random_machine(random, small_machine());
   const Forced forced = random_forced(random, step.workload);
   Budgets budgets;
   budgets.host_bytes = smallest_host_bytes(step.workload, machine, budgets, forced).value() - mib +
@@ -107,6 +106,29 @@ std::optional<GeneratedStep> draw(std::mt19937& random) {
   Result<Plan> made = plan(step.workload, machine, budgets, forced);
   if (!made.ok()) {
     EXPECT_EQ(made.status().code(), Code::resource_exhausted) << made.status().message();
+    return std::nullopt;
+  }
+  step.plan = std::move(made).value();
+  return step;
+}
+
+/// The same beside a device whose memory is at or little above the least: three tiers at once.
+std::optional<GeneratedStep> draw_beside_device(std::mt19937& random) {
+  GeneratedStep step;
+  step.workload = make_workload(small_sizes(random));
+  step.programs = make_mixing_programs(step.workload);
+  const Hardware machine = random_machine(random, device_machine());
+  Forced forced = random_forced(random, step.workload);
+  forced.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
+  forced.boundary = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
+  Budgets budgets;
+  budgets.device_bytes = smallest_device_bytes(step.workload, machine, forced).value() +
+                         static_cast<std::int64_t>(random() % 16) * 64 * kib;
+  budgets.host_bytes = smallest_host_bytes(step.workload, machine, budgets, forced).value() +
+                       static_cast<std::int64_t>(random() % 16) * 64 * kib;
+  Result<Plan> made = plan(step.workload, machine, budgets, forced);
+  if (!made.ok()) {
+    ADD_FAILURE() << made.status().message();
     return std::nullopt;
   }
   step.plan = std::move(made).value();
@@ -169,6 +191,7 @@ void run_and_compare(const GeneratedStep& step,
       if (n == 5) {  // a whole step, everything that it reads written before
         EXPECT_EQ(moved_by_role(traces[r].bytes), moved_by_role(step.plan.bytes));
         EXPECT_EQ(traces[r].arena_peak_bytes, step.plan.host_arena_bytes);
+        EXPECT_EQ(traces[r].device_arena_peak_bytes, step.plan.device_arena_bytes);
       }
     }
   }
@@ -192,6 +215,27 @@ TEST(RandomSteps, GiveTheBytesOfTheirTasksInEveryMode) {
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   EXPECT_GT(moving, draws / 2);
+}
+
+TEST(RandomSteps, OverThreeTiersGiveTheBytesOfTheirTasksInEveryMode) {
+  constexpr std::uint32_t draws = 100;
+  int through_both = 0;
+  for (std::uint32_t seed = 0; seed < draws; ++seed) {
+    std::mt19937 random(seed);
+    const std::optional<GeneratedStep> step = draw_beside_device(random);
+    ASSERT_TRUE(step.has_value()) << "seed " << seed;
+    const auto uses = [&](LaneKind kind) {
+      return std::any_of(step->plan.transfers.begin(),
+                         step->plan.transfers.end(),
+                         [kind](const Transfer& transfer) { return transfer.lane == kind; });
+    };
+    through_both += uses(LaneKind::nvme_read) && uses(LaneKind::h2d) ? 1 : 0;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Watchdog watchdog("seed " + std::to_string(seed));
+    run_and_compare(*step, steps_of(random, *step), seed);
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+  EXPECT_GT(through_both, 30);
 }
 
 }  // namespace

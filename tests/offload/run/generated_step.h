@@ -1,6 +1,8 @@
 // Generated workloads with mixing programs, planned by the planner and run by the executor over a drive in memory.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -16,6 +18,7 @@
 #include "parbuckle/units.h"
 
 #include "kernels/runtime/cpu/cpu_device.h"
+#include "kernels/runtime/emulated/emulated_device.h"
 #include "offload/plan/planner.h"
 #include "offload/run/executor.h"
 #include "tests/support/faulty_file.h"
@@ -61,8 +64,13 @@ class GeneratedRun {
  public:
   explicit GeneratedRun(const GeneratedStep& step, const ExecutorOptions& options = {})
       : step_(step),
-        device_(CpuDevice::create().value()),
-        arena_(Arena::create({.bytes = step.plan.host_arena_bytes, .lock = false}).value()) {
+        device_(device_for(step.plan)),
+        arena_(Arena::create(
+                   {.bytes = std::max(page_bytes, step.plan.host_arena_bytes), .lock = false})
+                   .value()) {
+    if (step.plan.device_arena_bytes > 0) {
+      device_memory_ = device_->create_memory(step.plan.device_arena_bytes).value();
+    }
     auto file = std::make_unique<FaultyFile>(step.plan.nvme_pool_bytes);
     drive = file.get();
     pool_ = Pool::over(std::move(file), step.plan.nvme_pool_bytes);
@@ -80,6 +88,7 @@ class GeneratedRun {
             .op_table = ops.table(),
             .device = device_.get(),
             .arena = &arena_,
+            .device_memory = device_memory_.get(),
             .pool = pool_.get()};
   }
 
@@ -102,9 +111,19 @@ class GeneratedRun {
   std::unique_ptr<Executor> executor;
 
  private:
+  static std::unique_ptr<Device> device_for(const Plan& plan) {
+    if (plan.device_arena_bytes == 0) {
+      return CpuDevice::create().value();
+    }
+    return EmulatedDevice::create(
+               {.memory_bytes = plan.device_arena_bytes, .link_bytes_per_s = 8'000'000'000})
+        .value();
+  }
+
   const GeneratedStep& step_;
   std::unique_ptr<Device> device_;
   Arena arena_;
+  std::unique_ptr<DeviceMemory> device_memory_;
   std::unique_ptr<Pool> pool_;
   std::atomic<std::uint32_t> calls_{0};
 
@@ -191,13 +210,14 @@ inline std::string difference(const GeneratedStep& step,
   return found;
 }
 
-/// (read, written) by role, roles that moved nothing left out.
-using MovedByRole = std::map<Role, std::pair<std::int64_t, std::int64_t>>;
+/// (read, written, down, up) by role, roles that moved nothing left out.
+using MovedByRole = std::map<Role, std::array<std::int64_t, 4>>;
 inline MovedByRole moved_by_role(const std::vector<RoleBytes>& rows) {
   MovedByRole moved;
   for (const RoleBytes& row : rows) {
-    if (row.read != 0 || row.written != 0) {
-      moved[row.role] = {row.read, row.written};
+    const std::array<std::int64_t, 4> bytes{row.read, row.written, row.down, row.up};
+    if (bytes != std::array<std::int64_t, 4>{}) {
+      moved[row.role] = bytes;
     }
   }
   return moved;

@@ -15,7 +15,11 @@ class Keeper : public testing::Test {
  protected:
   void make(bool poison) {
     table = make_step_table(step.plan, step.workload, step.programs).value();
-    keeper = RangeKeeper::create(step.plan, step.workload, table, arena.data(), poison).value();
+    keeper = RangeKeeper::create(step.plan,
+                                 step.workload,
+                                 table,
+                                 poison ? ArenaAddresses{.host = arena.data()} : ArenaAddresses{})
+                 .value();
     arena.fill(1);
     keeper->begin_step();
   }
@@ -48,7 +52,7 @@ TEST_F(Keeper, HoldsARangeFromItsFirstToItsLastUser) {
   EXPECT_EQ(ledger.held(Tier::host, Role::weight), 0);
   EXPECT_EQ(ledger.held(Tier::host), 64);
   EXPECT_TRUE(keeper->end_step().ok());
-  EXPECT_EQ(keeper->peak_bytes(), 4 * page_bytes) << "end of the scratch";
+  EXPECT_EQ(keeper->peak_bytes(Tier::host), 4 * page_bytes) << "end of the scratch";
 }
 
 TEST_F(Keeper, RefusesATaskBeforeItsBytesHaveArrived) {
@@ -85,7 +89,7 @@ TEST_F(Keeper, WhatIsLeftOutGivesItsRangesBackAllTheSame) {
   ASSERT_TRUE(keeper->task_skipped(0).ok());
   ASSERT_TRUE(keeper->transfer_skipped(1).ok());
   EXPECT_TRUE(keeper->end_step().ok());
-  EXPECT_EQ(keeper->peak_bytes(), page_bytes) << "resident ranges alone";
+  EXPECT_EQ(keeper->peak_bytes(Tier::host), page_bytes) << "resident ranges alone";
   keeper->begin_step();
   EXPECT_TRUE(keeper->transfer_begins(0).ok()) << "the next step starts afresh";
 }
