@@ -256,11 +256,15 @@ Status ResidentRun::apply_pending() {
 }
 
 Status ResidentRun::forward_pass() {
-  for (const Unit& unit : lowered_.workload.units) {
-    PARBUCKLE_TRY(
-        run_batches(unit.alternatives.front().forward, 0, lowered_.workload.micro_batches));
+  for (std::size_t unit = 0; unit < lowered_.workload.units.size(); ++unit) {
+    PARBUCKLE_TRY(forward_unit(unit));
   }
   return {};
+}
+
+Status ResidentRun::forward_unit(std::size_t unit) {
+  const Workload& w = lowered_.workload;
+  return run_batches(w.units[unit].alternatives.front().forward, 0, w.micro_batches);
 }
 
 }  // namespace parbuckle
