@@ -43,15 +43,18 @@ TEST(ParityFixtures, EveryTensorAndFigureIsCompared) {
     PARBUCKLE_NEEDS_SHARED("fixtures/models/" + name);
     const FixtureModel model = fixture_model(name);
     Names tensors = {"logits"};
+    std::size_t elements = 0;
     Names packed = {"logits", "input_ids", "labels", "position_ids", "document_ids"};
     for (const auto& [parameter, values] : model.weights) {
       packed.insert("grad." + parameter);
+      elements += values.size();
       for (const std::string kind :
            {"grad.", "adamw.weight.", "adamw.exp_avg.", "adamw.exp_avg_sq.", "clipped.weight."}) {
         tensors.insert(kind + parameter);
         ASSERT_EQ(model.expected.at(kind + parameter).size(), values.size()) << name << parameter;
       }
     }
+    EXPECT_EQ(elements, model.numbers["parameters"].get<std::size_t>()) << name;
     EXPECT_EQ(keys(model.expected), tensors) << name;
     EXPECT_EQ(keys(model.packed), packed) << name;
     EXPECT_EQ(keys(model.batch), (Names{"input_ids", "labels"})) << name;

@@ -121,6 +121,10 @@ double gradient_limit(double gradient) {
   return 2e-6 + 1e-4 * std::abs(gradient);
 }
 
+double moment_limit(double moment) {
+  return 8e-6 + 1e-4 * std::abs(moment);
+}
+
 std::int64_t FixtureModel::tokens() const {
   return std::ssize(batch.at("input_ids")) / (fixture_micro_batches * sequences);
 }

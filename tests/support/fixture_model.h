@@ -24,6 +24,9 @@ inline constexpr double weight_limit = 5e-5;
 /// A gradient below this is rounding noise; Adam's first update is its sign, so such weights are not compared.
 inline constexpr double noise_gradient = 1e-6;
 double gradient_limit(double gradient);
+/// For a first moment after five steps, or the root of a second one. The README has no limit for these: this is four times the
+/// largest error of plain float32 PyTorch (1.8e-6, qwen3), as its other limits are.
+double moment_limit(double moment);
 
 /// Rows of one micro-batch without padding, as columns of a batch block.
 struct TokenRows {
