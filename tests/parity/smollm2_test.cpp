@@ -1,8 +1,5 @@
 // SmolLM2-135M-Instruct as its GGUF file, against PyTorch: loss and best logits of four texts, greedy continuations of two.
-// The model is in $PARBUCKLE_SMOLLM2 or models/smollm2-135m (tools/dev/fetch_model smollm2-135m).
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <string>
@@ -14,6 +11,7 @@
 
 #include "engine/train/set_up.h"
 #include "tests/parity/opened_generator.h"
+#include "tests/parity/smollm2_model.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/shared_path.h"
 
@@ -26,12 +24,8 @@ class SmolLM2Parity : public testing::Test {
  protected:
   void SetUp() override {
     PARBUCKLE_NEEDS_SHARED("fixtures/real/smollm2_135m.json");
-    const char* const given = std::getenv("PARBUCKLE_SMOLLM2");
-    model_ = given != nullptr ? given : PARBUCKLE_SOURCE_DIR "/models/smollm2-135m";
-    if (!std::filesystem::exists(model_)) {
-      GTEST_SKIP() << model_ << " is absent: run tools/dev/fetch_model smollm2-135m or set "
-                   << "PARBUCKLE_SMOLLM2 to a folder with the model";
-    }
+    PARBUCKLE_NEEDS_SMOLLM2();
+    model_ = smollm2_path();
     std::ifstream file(shared_file("fixtures/real/smollm2_135m.json"));
     expected_ = nlohmann::json::parse(file);
   }
