@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "parbuckle/units.h"
+
 namespace parbuckle {
 namespace {
 
@@ -15,6 +17,36 @@ std::vector<std::string_view> cell_names(const Workload& workload, const StepTab
     names.emplace_back(workload.blocks[cell.block.index()].name);
   }
   return names;
+}
+
+/// What tasks and transfers of a step use and nothing holds when it begins. A range that crosses from step to step may share
+/// its bytes with others that come after its last user: those are not free yet.
+std::vector<ByteRange> free_at_begin(const Plan& plan) {
+  std::vector<ByteRange> held;
+  for (const Allocation& allocation : plan.allocations) {
+    if (allocation.resident) {
+      held.push_back({allocation.offset, allocation.offset + allocation.bytes});
+    }
+  }
+  std::ranges::sort(held, {}, &ByteRange::begin);
+  std::vector<ByteRange> free;
+  for (const Allocation& allocation : plan.allocations) {
+    if (allocation.resident) {
+      continue;
+    }
+    std::int64_t begin = allocation.offset;
+    const std::int64_t end = allocation.offset + allocation.bytes;
+    for (const ByteRange& range : held) {
+      if (begin < std::min(end, range.begin)) {
+        free.push_back({begin, std::min(end, range.begin)});
+      }
+      begin = std::max(begin, range.end);
+    }
+    if (begin < end) {
+      free.push_back({begin, end});
+    }
+  }
+  return free;
 }
 
 }  // namespace
@@ -39,6 +71,9 @@ Result<std::unique_ptr<RangeKeeper>> RangeKeeper::create(const Plan& plan,
                                                          std::byte* arena,
                                                          bool poison) {
   std::unique_ptr<RangeKeeper> keeper(new RangeKeeper(plan, workload, table, arena, poison));
+  if (poison) {
+    keeper->free_at_begin_ = free_at_begin(plan);
+  }
   for (std::size_t a = 0; a < plan.allocations.size(); ++a) {
     if (!plan.allocations[a].resident) {
       continue;
@@ -60,9 +95,10 @@ void RangeKeeper::begin_step() {
     users_left_[a] = table_.users[a];
     if (allocation.resident) {
       note_peak(allocation.offset + allocation.bytes);
-    } else {
-      poison(allocation.offset, allocation.bytes);
     }
+  }
+  for (const ByteRange& range : free_at_begin_) {
+    poison(range.begin, range.end - range.begin);
   }
 }
 
@@ -175,6 +211,7 @@ void RangeKeeper::poison(std::int64_t offset, std::int64_t bytes) {
 }
 
 void RangeKeeper::note_peak(std::int64_t end) {
+  end = round_up(end, page_bytes);
   std::int64_t seen = peak_bytes_;
   while (seen < end && !peak_bytes_.compare_exchange_weak(seen, end)) {
   }

@@ -19,6 +19,12 @@
 
 namespace parbuckle {
 
+/// Of the arena.
+struct ByteRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 /// Called by the compute stream and the lanes at once. Allocates nothing in a step.
 /// Whoever ends last frees the range before its end is announced, so that a successor that waits for it is safe, and one
 /// that does not reads poison.
@@ -42,7 +48,7 @@ class RangeKeeper {
   /// After a whole step: every range that is not resident must have been given back.
   [[nodiscard]] Status end_step() const;
 
-  /// End of the highest range that any event of this step used.
+  /// End of the highest range that any event of this step used, in whole pages as plans count.
   [[nodiscard]] std::int64_t peak_bytes() const { return peak_bytes_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
 
@@ -63,6 +69,7 @@ class RangeKeeper {
   const StepTable& table_;
   std::byte* arena_;
   bool poison_;
+  std::vector<ByteRange> free_at_begin_;  // poisoned then
   Residency residency_;
   Ledger ledger_;
   std::vector<Reservation> held_;  // per allocation
