@@ -11,7 +11,11 @@ if(PARBUCKLE_SANITIZE)
   target_compile_options(parbuckle_options INTERFACE
     -fsanitize=${PARBUCKLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(parbuckle_options INTERFACE -fsanitize=${PARBUCKLE_SANITIZE})
-  target_compile_options(parbuckle_options INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(parbuckle_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+endif()
+if(PARBUCKLE_FUZZ)  # coverage counters in every room that a target reaches
+  target_compile_options(parbuckle_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(parbuckle_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # parbuckle_room(NAME): one static library; sources are added by the room's subfolders.
