@@ -193,6 +193,15 @@ Status Executor::begin_step(const StepInput& input) {
   return {};
 }
 
+Status Executor::enqueue(TaskSlot& task) {
+  return stream_->enqueue(
+      [](void* context) {
+        auto* const slot = static_cast<TaskSlot*>(context);
+        slot->executor->run_task(*slot);
+      },
+      &task);
+}
+
 void Executor::run_overlapped() {
   for (LaneSlot& slot : lanes_) {
     if (slot.runner) {
@@ -201,18 +210,17 @@ void Executor::run_overlapped() {
   }
   Status status;
   for (std::size_t t = 0; t < tasks_.size() && status.ok(); ++t) {
-    status = stream_->enqueue(
-        [](void* context) {
-          auto* const slot = static_cast<TaskSlot*>(context);
-          slot->executor->run_task(*slot);
-        },
-        &tasks_[t]);
+    status = enqueue(tasks_[t]);
   }
   if (!status.ok()) {
     progress_.fail(std::move(status));
   }
-  if (stream_->record(*step_end_).ok()) {
+  status = stream_->record(*step_end_);
+  if (status.ok()) {
     status = step_end_->synchronise();
+  }
+  if (!status.ok()) {
+    progress_.fail(std::move(status));
   }
   for (LaneSlot& slot : lanes_) {
     if (slot.runner) {
@@ -225,14 +233,12 @@ void Executor::run_serial() {
   for (const StepEvent event : table_.order) {
     const auto index = static_cast<std::size_t>(event.index);
     if (event.is_task) {
-      const Status enqueued = stream_->enqueue(
-          [](void* context) {
-            auto* const slot = static_cast<TaskSlot*>(context);
-            slot->executor->run_task(*slot);
-          },
-          &tasks_[index]);
-      if (!enqueued.ok() || !stream_->synchronise().ok()) {
-        progress_.fail(enqueued);
+      Status status = enqueue(tasks_[index]);
+      if (status.ok()) {
+        status = stream_->synchronise();
+      }
+      if (!status.ok()) {
+        progress_.fail(std::move(status));
       }
     } else {
       const auto [lane_index, position] = item_of_transfer_[index];

@@ -123,6 +123,7 @@ class Executor final : public TransferWatch {
   Result<ExtentId> extent_of(BlockId block, std::int32_t micro_batch);
   Status set_up_homes();
   Status begin_step(const StepInput& input);
+  Status enqueue(TaskSlot& task);
   void run_overlapped();
   void run_serial();
   void run_task(TaskSlot& slot);

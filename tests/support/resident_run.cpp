@@ -1,7 +1,6 @@
 #include "tests/support/resident_run.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/base/check.h"
 
@@ -124,7 +123,7 @@ Status ResidentRun::run(const TaskTemplate& task, std::int32_t micro_batch) {
   regions.push_back(scratch.data());
   PARBUCKLE_TRY(call(program, regions));
   for (std::size_t u = 0; u < before.size(); ++u) {
-    if (std::memcmp(before[u].data(), regions[u], before[u].size()) != 0) {
+    if (!std::equal(before[u].begin(), before[u].end(), regions[u])) {
       return internal_error(program.name + " changed " + w.spans[task.uses[u].span.index()].name +
                             ", which it only reads");
     }

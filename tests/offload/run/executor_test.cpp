@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/offload/run/generated_step.h"
+#include "tests/support/faulty_device.h"
 
 namespace parbuckle {
 namespace {
@@ -163,6 +164,23 @@ TEST_P(BothOrders, AFailingRequestEndsTheStepWithItsStatus) {
   }
 }
 
+TEST_P(BothOrders, ADeviceThatStopsTakingWorkEndsTheStep) {
+  const GeneratedStep step = streamed_step(Window::after);
+  for (const int enqueues : {0, 1, 7, -1}) {
+    GeneratedRun run(step);
+    FaultyDevice device;
+    ExecutorParts parts = run.parts();
+    parts.device = &device;
+    run.executor = Executor::create(parts, options()).value();
+    UnplacedRun unplaced(step.workload, step.plan, step.programs);
+    load(step, *run.executor, unplaced);
+    device.fault.enqueues_left = enqueues;
+    device.fault.at_end = enqueues < 0;
+    expect_failure(run, step, device.fault.status);
+    run.executor.reset();  // before its device
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Executor, BothOrders, testing::Bool(), [](const auto& of) {
   return std::string(of.param ? "serial" : "overlapped");
 });
@@ -194,6 +212,11 @@ TEST(Executor, RefusesPartsThatDoNotFitTogether) {
   EXPECT_EQ(Executor::create(parts).status().message(),
             "the plan keeps blocks on nvme and there is no pool");
   Arena arena = Arena::create({.bytes = page_bytes, .lock = false}).value();
+  FaultyDevice elsewhere(false);
+  parts = run.parts();
+  parts.device = &elsewhere;
+  EXPECT_EQ(Executor::create(parts).status().message(),
+            "device faulty: only devices that compute in host memory are supported");
   parts = run.parts();
   parts.arena = &arena;
   EXPECT_NE(Executor::create(parts).status().message().find("host arena"), std::string::npos);
