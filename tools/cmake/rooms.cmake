@@ -44,5 +44,8 @@ function(parbuckle_test)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 600)
   endif()
+  if(PARBUCKLE_SANITIZE)
+    math(EXPR T_TIMEOUT "4 * ${T_TIMEOUT}")  # instrumented code is several times slower
+  endif()
   set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT})
 endfunction()
