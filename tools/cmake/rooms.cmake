@@ -44,6 +44,9 @@ function(parbuckle_test)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 600)
   endif()
+  if(PARBUCKLE_SANITIZE)
+    math(EXPR T_TIMEOUT "4 * ${T_TIMEOUT}")  # instrumented code is several times slower
+  endif()
   # The command line waits passively too (tools/parbuckle/main.cpp): spinning threads starve each other on a busy machine.
   set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()
