@@ -290,15 +290,6 @@ Status Executor::enqueue(TaskSlot& task) {
       &task);
 }
 
-Status Executor::enqueue(TaskSlot& task) {
-  return stream_->enqueue(
-      [](void* context) {
-        auto* const slot = static_cast<TaskSlot*>(context);
-        slot->executor->run_task(*slot);
-      },
-      &task);
-}
-
 void Executor::run_overlapped() {
   for (LaneSlot& slot : lanes_) {
     if (slot.runner) {

@@ -25,11 +25,7 @@ std::vector<ByteRange> free_at_begin(const Plan& plan) {
   std::vector<ByteRange> held;
   for (const Allocation& allocation : plan.allocations) {
     if (allocation.resident) {
-<<<<<<< HEAD
       held.push_back({allocation.tier, allocation.offset, allocation.offset + allocation.bytes});
-=======
-      held.push_back({allocation.offset, allocation.offset + allocation.bytes});
->>>>>>> sanitize
     }
   }
   std::ranges::sort(held, {}, &ByteRange::begin);
@@ -41,25 +37,16 @@ std::vector<ByteRange> free_at_begin(const Plan& plan) {
     std::int64_t begin = allocation.offset;
     const std::int64_t end = allocation.offset + allocation.bytes;
     for (const ByteRange& range : held) {
-<<<<<<< HEAD
       if (range.tier != allocation.tier) {
         continue;
       }
       if (begin < std::min(end, range.begin)) {
         free.push_back({allocation.tier, begin, std::min(end, range.begin)});
-=======
-      if (begin < std::min(end, range.begin)) {
-        free.push_back({begin, std::min(end, range.begin)});
->>>>>>> sanitize
       }
       begin = std::max(begin, range.end);
     }
     if (begin < end) {
-<<<<<<< HEAD
       free.push_back({allocation.tier, begin, end});
-=======
-      free.push_back({begin, end});
->>>>>>> sanitize
     }
   }
   return free;
@@ -82,16 +69,9 @@ RangeKeeper::RangeKeeper(const Plan& plan,
 Result<std::unique_ptr<RangeKeeper>> RangeKeeper::create(const Plan& plan,
                                                          const Workload& workload,
                                                          const StepTable& table,
-<<<<<<< HEAD
                                                          const ArenaAddresses& poisoned) {
   std::unique_ptr<RangeKeeper> keeper(new RangeKeeper(plan, workload, table, poisoned));
   if (poisoned.host != nullptr || poisoned.device != nullptr) {
-=======
-                                                         std::byte* arena,
-                                                         bool poison) {
-  std::unique_ptr<RangeKeeper> keeper(new RangeKeeper(plan, workload, table, arena, poison));
-  if (poison) {
->>>>>>> sanitize
     keeper->free_at_begin_ = free_at_begin(plan);
   }
   for (std::size_t a = 0; a < plan.allocations.size(); ++a) {
@@ -115,19 +95,11 @@ void RangeKeeper::begin_step() {
     const Allocation& allocation = plan_.allocations[a];
     users_left_[a] = table_.users[a];
     if (allocation.resident) {
-<<<<<<< HEAD
       note_peak(allocation.tier, allocation.offset + allocation.bytes);
     }
   }
   for (const ByteRange& range : free_at_begin_) {
     poison(range.tier, range.begin, range.end - range.begin);
-=======
-      note_peak(allocation.offset + allocation.bytes);
-    }
-  }
-  for (const ByteRange& range : free_at_begin_) {
-    poison(range.begin, range.end - range.begin);
->>>>>>> sanitize
   }
 }
 
@@ -293,18 +265,11 @@ void RangeKeeper::poison(Tier tier, std::int64_t offset, std::int64_t bytes) {
   }
 }
 
-<<<<<<< HEAD
 void RangeKeeper::note_peak(Tier tier, std::int64_t end) {
   std::atomic<std::int64_t>& peak = tier == Tier::device ? device_peak_ : host_peak_;
   end = round_up(end, page_bytes);
   std::int64_t seen = peak;
   while (seen < end && !peak.compare_exchange_weak(seen, end)) {
-=======
-void RangeKeeper::note_peak(std::int64_t end) {
-  end = round_up(end, page_bytes);
-  std::int64_t seen = peak_bytes_;
-  while (seen < end && !peak_bytes_.compare_exchange_weak(seen, end)) {
->>>>>>> sanitize
   }
 }
 

@@ -20,14 +20,9 @@
 
 namespace parbuckle {
 
-<<<<<<< HEAD
 /// Of an arena.
 struct ByteRange {
   Tier tier = Tier::host;
-=======
-/// Of the arena.
-struct ByteRange {
->>>>>>> sanitize
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
@@ -56,11 +51,7 @@ class RangeKeeper {
   [[nodiscard]] Status end_step() const;
 
   /// End of the highest range that any event of this step used, in whole pages as plans count.
-<<<<<<< HEAD
   [[nodiscard]] std::int64_t peak_bytes(Tier tier) const { return peak_of(tier); }
-=======
-  [[nodiscard]] std::int64_t peak_bytes() const { return peak_bytes_; }
->>>>>>> sanitize
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
 
  private:
@@ -83,12 +74,7 @@ class RangeKeeper {
 
   const Plan& plan_;
   const StepTable& table_;
-<<<<<<< HEAD
   ArenaAddresses poisoned_;
-=======
-  std::byte* arena_;
-  bool poison_;
->>>>>>> sanitize
   std::vector<ByteRange> free_at_begin_;  // poisoned then
   Residency residency_;
   Ledger ledger_;

@@ -27,14 +27,10 @@ class Access : public testing::Test {
     pool = Pool::over(std::move(made), 4 * mib);
     const ExtentId extent = pool->extent("drive", drive_bytes, false).value();
     access = std::make_unique<BlockAccess>(
-<<<<<<< HEAD
         workload,
         pool.get(),
         nullptr,
         std::vector<BlockPlace>{{.address = host}, {.extent = extent}, {}});
-=======
-        workload, pool.get(), std::vector<BlockPlace>{{.address = host}, {.extent = extent}, {}});
->>>>>>> sanitize
   }
 
   /// Writes in pieces of `piece` bytes, reads in pieces of `other`, from memory that is aligned or just not.

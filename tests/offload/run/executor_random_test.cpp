@@ -43,12 +43,7 @@ class Watchdog {
 };
 
 /// Rates from a slow disk to a fast drive, from a weak core to a strong one, so that plans are bound by either.
-<<<<<<< HEAD
 Hardware random_machine(std::mt19937& random, Hardware machine) {
-=======
-Hardware random_machine(std::mt19937& random) {
-  Hardware machine = small_machine();
->>>>>>> sanitize
   const auto factor = [&random](std::uint32_t most) {
     return static_cast<double>(1 + random() % most);
   };
@@ -80,17 +75,12 @@ Forced random_forced(std::mt19937& random, const Workload& workload) {
                       : sometimes(random, {Window::after, Window::fused, Window::lazy});
   forced.activations = sometimes(
       random, {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute});
-<<<<<<< HEAD
   forced.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::nvme});
-=======
-  forced.gradient = sometimes(random, {ActivationPlace::host, ActivationPlace::nvme});
->>>>>>> sanitize
   forced.prefetch = sometimes<std::int32_t>(random, {0, 1, 3});
   forced.pin = random() % 3 != 0;
   return forced;
 }
 
-<<<<<<< HEAD
 TransformerSizes small_sizes(std::mt19937& random) {
   TransformerSizes sizes = random_sizes(random);
   sizes.layers = 1 + static_cast<std::int32_t>(random() % 2);
@@ -100,20 +90,6 @@ TransformerSizes small_sizes(std::mt19937& random) {
   sizes.vocabulary = 64 * (1 + static_cast<std::int64_t>(random() % 12));
   sizes.rows = 64 * (1 + static_cast<std::int64_t>(random() % 2));
   sizes.micro_batches = 1 + static_cast<std::int32_t>(random() % 3);
-=======
-/// Few bytes in many blocks: 200 draws run in seconds, and under ThreadSanitizer in minutes.
-TransformerSizes small_sizes(std::mt19937& random) {
-  const auto below = [&random](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
-  TransformerSizes sizes = random_sizes(random);
-  sizes.layers = static_cast<std::int32_t>(1 + below(2));
-  sizes.width = 32 * (1 + below(2));
-  sizes.kv_width = sizes.width;
-  sizes.intermediate = 32 * (1 + below(3));
-  sizes.vocabulary = 64 * (1 + below(6));
-  sizes.block_elements = 1024 * (1 + below(8));
-  sizes.rows = 64 * (1 + below(2));
-  sizes.micro_batches = static_cast<std::int32_t>(1 + below(3));
->>>>>>> sanitize
   return sizes;
 }
 
@@ -122,11 +98,7 @@ std::optional<GeneratedStep> draw(std::mt19937& random) {
   GeneratedStep step;
   step.workload = make_workload(small_sizes(random));
   step.programs = make_mixing_programs(step.workload);
-<<<<<<< HEAD
   const Hardware machine = random_machine(random, small_machine());
-=======
-  const Hardware machine = random_machine(random);
->>>>>>> sanitize
   const Forced forced = random_forced(random, step.workload);
   Budgets budgets;
   budgets.host_bytes = smallest_host_bytes(step.workload, machine, budgets, forced).value() - mib +
@@ -140,7 +112,6 @@ std::optional<GeneratedStep> draw(std::mt19937& random) {
   return step;
 }
 
-<<<<<<< HEAD
 /// The same beside a device whose memory is at or little above the least: three tiers at once.
 std::optional<GeneratedStep> draw_beside_device(std::mt19937& random) {
   GeneratedStep step;
@@ -164,8 +135,6 @@ std::optional<GeneratedStep> draw_beside_device(std::mt19937& random) {
   return step;
 }
 
-=======
->>>>>>> sanitize
 struct NumberedStep {
   std::vector<std::int32_t> shapes;
   StepMode mode = StepMode::full;
@@ -222,10 +191,7 @@ void run_and_compare(const GeneratedStep& step,
       if (n == 5) {  // a whole step, everything that it reads written before
         EXPECT_EQ(moved_by_role(traces[r].bytes), moved_by_role(step.plan.bytes));
         EXPECT_EQ(traces[r].arena_peak_bytes, step.plan.host_arena_bytes);
-<<<<<<< HEAD
         EXPECT_EQ(traces[r].device_arena_peak_bytes, step.plan.device_arena_bytes);
-=======
->>>>>>> sanitize
       }
     }
   }
@@ -251,7 +217,6 @@ TEST(RandomSteps, GiveTheBytesOfTheirTasksInEveryMode) {
   EXPECT_GT(moving, draws / 2);
 }
 
-<<<<<<< HEAD
 TEST(RandomSteps, OverThreeTiersGiveTheBytesOfTheirTasksInEveryMode) {
   constexpr std::uint32_t draws = 100;
   int through_both = 0;
@@ -273,7 +238,5 @@ TEST(RandomSteps, OverThreeTiersGiveTheBytesOfTheirTasksInEveryMode) {
   EXPECT_GT(through_both, 30);
 }
 
-=======
->>>>>>> sanitize
 }  // namespace
 }  // namespace parbuckle

@@ -216,11 +216,7 @@ TEST(Executor, RefusesPartsThatDoNotFitTogether) {
   parts = run.parts();
   parts.device = &elsewhere;
   EXPECT_EQ(Executor::create(parts).status().message(),
-<<<<<<< HEAD
             "device faulty: the plan was made for a device without memory of its own");
-=======
-            "device faulty: only devices that compute in host memory are supported");
->>>>>>> sanitize
   parts = run.parts();
   parts.arena = &arena;
   EXPECT_NE(Executor::create(parts).status().message().find("host arena"), std::string::npos);

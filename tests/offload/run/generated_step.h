@@ -1,11 +1,8 @@
 // Generated workloads with mixing programs, planned by the planner and run by the executor over a drive in memory.
 #pragma once
 
-<<<<<<< HEAD
 #include <algorithm>
 #include <array>
-=======
->>>>>>> sanitize
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -21,10 +18,7 @@
 #include "parbuckle/units.h"
 
 #include "kernels/runtime/cpu/cpu_device.h"
-<<<<<<< HEAD
 #include "kernels/runtime/emulated/emulated_device.h"
-=======
->>>>>>> sanitize
 #include "offload/plan/planner.h"
 #include "offload/run/executor.h"
 #include "tests/support/faulty_file.h"
@@ -70,7 +64,6 @@ class GeneratedRun {
  public:
   explicit GeneratedRun(const GeneratedStep& step, const ExecutorOptions& options = {})
       : step_(step),
-<<<<<<< HEAD
         device_(device_for(step.plan)),
         arena_(Arena::create(
                    {.bytes = std::max(page_bytes, step.plan.host_arena_bytes), .lock = false})
@@ -78,10 +71,6 @@ class GeneratedRun {
     if (step.plan.device_arena_bytes > 0) {
       device_memory_ = device_->create_memory(step.plan.device_arena_bytes).value();
     }
-=======
-        device_(CpuDevice::create().value()),
-        arena_(Arena::create({.bytes = step.plan.host_arena_bytes, .lock = false}).value()) {
->>>>>>> sanitize
     auto file = std::make_unique<FaultyFile>(step.plan.nvme_pool_bytes);
     drive = file.get();
     pool_ = Pool::over(std::move(file), step.plan.nvme_pool_bytes);
@@ -99,10 +88,7 @@ class GeneratedRun {
             .op_table = ops.table(),
             .device = device_.get(),
             .arena = &arena_,
-<<<<<<< HEAD
             .device_memory = device_memory_.get(),
-=======
->>>>>>> sanitize
             .pool = pool_.get()};
   }
 
@@ -125,7 +111,6 @@ class GeneratedRun {
   std::unique_ptr<Executor> executor;
 
  private:
-<<<<<<< HEAD
   static std::unique_ptr<Device> device_for(const Plan& plan) {
     if (plan.device_arena_bytes == 0) {
       return CpuDevice::create().value();
@@ -139,11 +124,6 @@ class GeneratedRun {
   std::unique_ptr<Device> device_;
   Arena arena_;
   std::unique_ptr<DeviceMemory> device_memory_;
-=======
-  const GeneratedStep& step_;
-  std::unique_ptr<Device> device_;
-  Arena arena_;
->>>>>>> sanitize
   std::unique_ptr<Pool> pool_;
   std::atomic<std::uint32_t> calls_{0};
 
@@ -230,7 +210,6 @@ inline std::string difference(const GeneratedStep& step,
   return found;
 }
 
-<<<<<<< HEAD
 /// (read, written, down, up) by role, roles that moved nothing left out.
 using MovedByRole = std::map<Role, std::array<std::int64_t, 4>>;
 inline MovedByRole moved_by_role(const std::vector<RoleBytes>& rows) {
@@ -239,15 +218,6 @@ inline MovedByRole moved_by_role(const std::vector<RoleBytes>& rows) {
     const std::array<std::int64_t, 4> bytes{row.read, row.written, row.down, row.up};
     if (bytes != std::array<std::int64_t, 4>{}) {
       moved[row.role] = bytes;
-=======
-/// (read, written) by role, roles that moved nothing left out.
-using MovedByRole = std::map<Role, std::pair<std::int64_t, std::int64_t>>;
-inline MovedByRole moved_by_role(const std::vector<RoleBytes>& rows) {
-  MovedByRole moved;
-  for (const RoleBytes& row : rows) {
-    if (row.read != 0 || row.written != 0) {
-      moved[row.role] = {row.read, row.written};
->>>>>>> sanitize
     }
   }
   return moved;

@@ -15,15 +15,11 @@ class Keeper : public testing::Test {
  protected:
   void make(bool poison) {
     table = make_step_table(step.plan, step.workload, step.programs).value();
-<<<<<<< HEAD
     keeper = RangeKeeper::create(step.plan,
                                  step.workload,
                                  table,
                                  poison ? ArenaAddresses{.host = arena.data()} : ArenaAddresses{})
                  .value();
-=======
-    keeper = RangeKeeper::create(step.plan, step.workload, table, arena.data(), poison).value();
->>>>>>> sanitize
     arena.fill(1);
     keeper->begin_step();
   }
@@ -56,11 +52,7 @@ TEST_F(Keeper, HoldsARangeFromItsFirstToItsLastUser) {
   EXPECT_EQ(ledger.held(Tier::host, Role::weight), 0);
   EXPECT_EQ(ledger.held(Tier::host), 64);
   EXPECT_TRUE(keeper->end_step().ok());
-<<<<<<< HEAD
   EXPECT_EQ(keeper->peak_bytes(Tier::host), 4 * page_bytes) << "end of the scratch";
-=======
-  EXPECT_EQ(keeper->peak_bytes(), 4 * page_bytes) << "end of the scratch";
->>>>>>> sanitize
 }
 
 TEST_F(Keeper, RefusesATaskBeforeItsBytesHaveArrived) {
@@ -97,11 +89,7 @@ TEST_F(Keeper, WhatIsLeftOutGivesItsRangesBackAllTheSame) {
   ASSERT_TRUE(keeper->task_skipped(0).ok());
   ASSERT_TRUE(keeper->transfer_skipped(1).ok());
   EXPECT_TRUE(keeper->end_step().ok());
-<<<<<<< HEAD
   EXPECT_EQ(keeper->peak_bytes(Tier::host), page_bytes) << "resident ranges alone";
-=======
-  EXPECT_EQ(keeper->peak_bytes(), page_bytes) << "resident ranges alone";
->>>>>>> sanitize
   keeper->begin_step();
   EXPECT_TRUE(keeper->transfer_begins(0).ok()) << "the next step starts afresh";
 }
