@@ -125,7 +125,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const TrainConfig& config, Obse
   PARBUCKLE_ASSIGN(OpenedModel model, open_model(config.model, observer));
   std::unique_ptr<Trainer> trainer(new Trainer(config, observer, std::move(model)));
   PARBUCKLE_TRY(trainer->open_training_data());
-  PARBUCKLE_ASSIGN(trainer->machine_, Machine::create(config.memory.threads));
+  PARBUCKLE_ASSIGN(trainer->machine_, Machine::create(config.memory));
   PARBUCKLE_TRY(trainer->lower_phases());
   PARBUCKLE_TRY(trainer->make_plans());
   return trainer;
@@ -251,7 +251,12 @@ Status Trainer::open_output() {
 
 Status Trainer::take_memory() {
   std::vector<std::string> warnings;
-  PARBUCKLE_ASSIGN(tiers_, Tiers::take(train_.plan, config_.memory.nvme_path, &warnings));
+  std::vector<const Plan*> plans{&train_.plan};
+  if (eval_) {
+    plans.push_back(&eval_->plan);
+  }
+  PARBUCKLE_ASSIGN(tiers_,
+                   Tiers::take(plans, machine_->device(), config_.memory.nvme_path, &warnings));
   for (const std::string& warning : warnings) {
     observer_.on_note(warning);
   }
@@ -327,6 +332,8 @@ Status Trainer::one_step(const StepBatch& batch) {
   record.predicted_step_seconds = predicted_seconds();
   record.nvme_read_bytes = total(trace_.bytes, &RoleBytes::read);
   record.nvme_written_bytes = total(trace_.bytes, &RoleBytes::written);
+  record.to_device_bytes = total(trace_.bytes, &RoleBytes::down);
+  record.from_device_bytes = total(trace_.bytes, &RoleBytes::up);
   PARBUCKLE_ASSIGN(const bool applied, judge_step(batch, record));
   pending_ = applied && deferred_;
   updates_ += applied ? 1 : 0;
@@ -367,6 +374,12 @@ Status Trainer::record_step(const StepBatch& batch, const StepRecord& measured) 
     step_seconds_.push_back(record.step_seconds);
     totals_.nvme_read_bytes += record.nvme_read_bytes;
     totals_.nvme_written_bytes += record.nvme_written_bytes;
+    totals_.to_device_bytes += record.to_device_bytes;
+    totals_.from_device_bytes += record.from_device_bytes;
+    totals_.planned_to_device_bytes += total(train_.plan.bytes, &RoleBytes::down);
+    totals_.planned_from_device_bytes += total(train_.plan.bytes, &RoleBytes::up);
+    totals_.measured_device_bytes =
+        std::max(totals_.measured_device_bytes, trace_.device_arena_peak_bytes);
     totals_.planned_nvme_read_bytes += total(train_.plan.bytes, &RoleBytes::read);
     totals_.planned_nvme_written_bytes += total(train_.plan.bytes, &RoleBytes::written);
     totals_.planned_step_seconds += record.predicted_step_seconds;
@@ -421,6 +434,7 @@ Result<TrainReport> Trainer::report() {
                                       : all_steps;
   totals_.planned_host_bytes =
       train_.plan.host_arena_bytes + train_.plan.budgets.host_reserve_bytes;
+  totals_.planned_device_bytes = train_.plan.device_arena_bytes;
   totals_.output_dir = config_.output_dir;
   PARBUCKLE_ASSIGN(totals_.state_hash, state_hash(train_.lowered, *executor_, losses_));
   PARBUCKLE_ASSIGN(const ProcessMemory memory, process_memory());

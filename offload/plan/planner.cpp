@@ -257,10 +257,10 @@ class Search {
 };
 
 Status short_of_device(const Budgets& budgets, std::int64_t least) {
-  const std::int64_t smallest = round_up(least, mib);
+  const std::int64_t smallest = round_up(least, kib);
   return exhausted("device memory: " + format_size(budgets.device_bytes) + " is " +
                    format_size(smallest - budgets.device_bytes) +
-                   " short; the smallest that works is " + std::to_string(smallest / mib) + "MiB");
+                   " short; the smallest that works is " + std::to_string(smallest / kib) + "KiB");
 }
 
 Status short_of_host(const Budgets& budgets, std::int64_t smallest) {

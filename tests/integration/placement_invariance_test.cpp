@@ -23,6 +23,13 @@ struct Variant {
   std::string activations;
   std::string window;
   bool tight = false;  // the smallest budget that works
+  std::string device = "cpu";
+};
+
+/// What evaluations before and after a run found.
+struct EvalLosses : Observer {
+  std::vector<double> losses;
+  void on_eval(const EvalRecord& record) override { losses.push_back(record.eval_loss); }
 };
 
 class PlacementInvariance : public testing::TestWithParam<const char*> {
@@ -43,10 +50,11 @@ class PlacementInvariance : public testing::TestWithParam<const char*> {
   }
   void TearDown() override { fs::remove_all(work_); }
 
-  TrainConfig config(const Variant& variant, double max_norm) const {
+  TrainConfig config(const Variant& variant, double max_norm, bool evaluate = false) const {
     TrainConfig c;
     c.model = shared_file(std::string("fixtures/models/") + GetParam()).string();
     c.data = (work_ / "rows.jsonl").string();
+    c.eval_data = evaluate ? c.data : "";
     c.output_dir = (work_ / "out").string();
     c.overwrite_output_dir = true;
     c.gradient_accumulation_steps = 4;
@@ -60,21 +68,35 @@ class PlacementInvariance : public testing::TestWithParam<const char*> {
     c.activations = variant.activations;
     c.optimizer_window = variant.window;
     c.memory.nvme_path = (work_ / "nvme").string();
-    c.memory.threads = 2;
+    c.memory.device = variant.device;
+    c.memory.threads = variant.device == "cpu" ? 2 : 0;
     c.memory.host_memory = variant.tight ? smallest(c) : "1GiB";
     return c;
   }
 
   /// What the refusal of an impossible budget says works.
   static std::string smallest(TrainConfig c) {
-    Observer silent;
     c.memory.host_memory = "1MiB";
+    return last_size(c, "MiB");
+  }
+
+  /// The least device memory of any choice; forced choices may need more.
+  static std::string smallest_device(TrainConfig c) {
+    c.memory.threads = 0;
+    c.memory.device = "emulated:memory=4KiB,link=2GB/s,cores=2";
+    return last_size(c, "KiB");
+  }
+
+  /// The size in this unit that stands last in the refusal.
+  static std::string last_size(const TrainConfig& c, const std::string& unit) {
+    Observer silent;
     const auto refused = plan(c, false, silent);
     EXPECT_FALSE(refused.ok());
     const std::string message = refused.status().message();
-    const auto end = message.rfind("MiB");
+    const auto end = message.rfind(unit);
+    EXPECT_NE(end, std::string::npos) << message;
     const auto begin = message.find_last_of(' ', end) + 1;
-    return end == std::string::npos ? "1GiB" : message.substr(begin, end + 3 - begin);
+    return end == std::string::npos ? "1GiB" : message.substr(begin, end + unit.size() - begin);
   }
 
   fs::path work_;
@@ -107,6 +129,43 @@ TEST_P(PlacementInvariance, EveryPlacementEndsInTheSameBits) {
     // Budgets are whole MiB and the models small, so several variants move the same.
     EXPECT_GE(moved.size(), 3U) << "the variants do not differ in what they move";
     EXPECT_TRUE(moved.contains(0)) << "with memory enough nothing moves";
+  }
+}
+
+// Three tiers: the same bits as on the processor alone, in exactly the memory that the device has.
+TEST_P(PlacementInvariance, EmulatedDevicesEndInTheSameBits) {
+  for (const double max_norm : {0.0, 0.5}) {
+    std::vector<Variant> variants{{"", "", "", false, "cpu"}};
+    const std::string least = smallest_device(config({}, max_norm, true));
+    for (const std::string& memory : {least, least + ",duplex=shared", std::string("64MiB")}) {
+      const std::string device = "emulated:memory=" + memory + ",link=2GB/s,cores=2";
+      variants.push_back({"", "", "", false, device});
+      if (memory == "64MiB") {
+        continue;
+      }
+      variants.push_back({"", "", "", true, device});
+      variants.push_back({"", "recompute", "lazy", true, device});
+      variants.push_back({"", "recompute", "after", true, device});
+      if (max_norm == 0) {
+        variants.push_back({"", "recompute", "fused", true, device});
+      }
+    }
+    std::set<std::string> hashes;
+    std::set<std::vector<double>> evaluations;
+    std::set<std::int64_t> moved;
+    for (const Variant& variant : variants) {
+      EvalLosses observer;
+      const auto report = train(config(variant, max_norm, true), observer);
+      ASSERT_TRUE(report.ok()) << variant.device << " " << variant.window << ": "
+                               << report.status().message();
+      hashes.insert(report->state_hash);
+      evaluations.insert(observer.losses);
+      moved.insert(report->to_device_bytes);
+      EXPECT_EQ(hashes.size(), 1U) << variant.device << " " << variant.window;
+      EXPECT_EQ(evaluations.size(), 1U) << variant.device << " " << variant.window;
+      EXPECT_EQ(report->measured_device_bytes, report->planned_device_bytes) << variant.device;
+    }
+    EXPECT_GE(moved.size(), 3U) << "the variants do not differ in what crosses the link";
   }
 }
 

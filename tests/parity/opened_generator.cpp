@@ -24,7 +24,7 @@ Result<std::unique_ptr<OpenedGenerator>> OpenedGenerator::open(const std::string
 
 Status OpenedGenerator::plan_and_load(const GenerationSizes& sizes) {
   const ModelConfig& config = folder_.config();
-  PARBUCKLE_ASSIGN(machine_, Machine::create(threads));
+  PARBUCKLE_ASSIGN(machine_, Machine::create({.threads = threads}));
   PARBUCKLE_ASSIGN(GenerationPrograms programs, lower_generation(config, sizes, *machine_));
   prefill_.lowered = std::move(programs.prefill);
   decode_.lowered = std::move(programs.decode);
@@ -37,7 +37,8 @@ Status OpenedGenerator::plan_and_load(const GenerationSizes& sizes) {
                                 hardware,
                                 {.workload = &prefill_.lowered.workload, .plan = &prefill_.plan}));
   std::vector<std::string> warnings;
-  PARBUCKLE_ASSIGN(tiers_, Tiers::take(prefill_.plan, "", &warnings));
+  const std::vector<const Plan*> plans{&prefill_.plan, &decode_.plan};
+  PARBUCKLE_ASSIGN(tiers_, Tiers::take(plans, machine_->device(), "", &warnings));
   PARBUCKLE_ASSIGN(first_, LogitsPass::create(prefill_, config, *machine_, tiers_));
   PARBUCKLE_ASSIGN(next_, LogitsPass::create(decode_, config, *machine_, tiers_));
   return load_weights(folder_, prefill_.lowered, first_->executor());

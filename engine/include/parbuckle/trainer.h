@@ -26,6 +26,8 @@ struct StepRecord {
   double predicted_step_seconds = 0;
   std::int64_t nvme_read_bytes = 0;
   std::int64_t nvme_written_bytes = 0;
+  std::int64_t to_device_bytes = 0;  // over the link of a device with memory of its own
+  std::int64_t from_device_bytes = 0;
   bool skipped = false;  // no update: no targets, or a loss or norm that is not finite
 };
 
@@ -53,6 +55,13 @@ struct TrainReport {
   std::int64_t nvme_written_bytes = 0;
   std::int64_t planned_nvme_read_bytes = 0;
   std::int64_t planned_nvme_written_bytes = 0;
+  std::int64_t planned_device_bytes =
+      0;  // arena of a device with memory of its own; 0: the host computes
+  std::int64_t measured_device_bytes = 0;
+  std::int64_t to_device_bytes = 0;  // whole run
+  std::int64_t from_device_bytes = 0;
+  std::int64_t planned_to_device_bytes = 0;
+  std::int64_t planned_from_device_bytes = 0;
   std::string state_hash;  // of weights, both moments and losses
   std::string output_dir;
 };
