@@ -96,8 +96,8 @@ class GeneratedRun {
   void dawdle(std::uint32_t seed) {
     const auto sometimes = [this, seed] {
       const std::uint32_t n = calls_.fetch_add(1) * 2654435761U + seed;
-      if (n % 16 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(n / 16 % 64));
+      if (n % 128 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(n / 128 % 256));
       }
       return Status();
     };
