@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <random>
@@ -200,10 +201,11 @@ inline std::string difference(const GeneratedStep& step,
       const auto host = executor.host_block(block.name, micro_batch);
       found = host.status().message();
       if (host.ok()) {
-        std::ranges::copy(*host, bytes.begin());
+        bytes.assign(host->begin(), host->end());
       }
     }
-    if (found.empty() && !std::ranges::equal(bytes, expected)) {
+    if (found.empty() && !bytes.empty() &&
+        std::memcmp(bytes.data(), expected.data(), bytes.size()) != 0) {
       found = "block '" + block.name + "', micro-batch " + std::to_string(micro_batch);
     }
   });
