@@ -82,6 +82,14 @@ class GeneratedRun {
     created = made.status();
   }
 
+  GeneratedRun(const GeneratedRun&) = delete;
+  GeneratedRun& operator=(const GeneratedRun&) = delete;
+  GeneratedRun(GeneratedRun&&) = delete;
+  GeneratedRun& operator=(GeneratedRun&&) = delete;
+  ~GeneratedRun() {
+    executor.reset();  // before what it works with
+  }
+
   [[nodiscard]] ExecutorParts parts() {
     return {.plan = &step_.plan,
             .workload = &step_.workload,
@@ -127,15 +135,6 @@ class GeneratedRun {
   std::unique_ptr<DeviceMemory> device_memory_;
   std::unique_ptr<Pool> pool_;
   std::atomic<std::uint32_t> calls_{0};
-
- public:
-  GeneratedRun(const GeneratedRun&) = delete;
-  GeneratedRun& operator=(const GeneratedRun&) = delete;
-  GeneratedRun(GeneratedRun&&) = delete;
-  GeneratedRun& operator=(GeneratedRun&&) = delete;
-  ~GeneratedRun() {
-    executor.reset();  // before what it works with
-  }
 };
 
 /// Calls visit(block, micro-batch) for every block that can be read between steps.
