@@ -20,8 +20,18 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-std::span<std::uint32_t> words(const OperandView& view) {
-  return {static_cast<std::uint32_t*>(view.data), static_cast<std::size_t>(view.shape.elements())};
+/// All of the operand in steps of 8 bytes and a last one of 4: step(address, bytes).
+template <class Step>
+void for_words(const OperandView& view, const Step& step) {
+  auto* const data = static_cast<std::byte*>(view.data);
+  const std::int64_t bytes = view.shape.elements() * word_bytes;
+  std::int64_t at = 0;
+  for (; at + 8 <= bytes; at += 8) {
+    step(data + at, std::size_t{8});
+  }
+  if (at < bytes) {
+    step(data + at, std::size_t{4});
+  }
 }
 
 std::uint64_t load_digest(const OperandView& view) {
@@ -126,24 +136,34 @@ Status run_mixing_op(const OpShape& op, const OpArgs& args) {
   const std::span<const OperandView> operands = args.operands;
   const auto salt = static_cast<std::uint64_t>(args.attributes->row_begin);
   if (op.kind == OpKind::fill_zero) {
-    std::ranges::fill(words(operands[0]), static_cast<std::uint32_t>(mix(salt)));
+    const std::uint64_t value = mix(salt);
+    for_words(operands[0],
+              [value](std::byte* at, std::size_t bytes) { std::memcpy(at, &value, bytes); });
     return {};
   }
   if (op.kind == OpKind::square_sum) {
     std::uint64_t digest = load_digest(operands[1]);
-    for (const std::uint32_t word : words(operands[0])) {
+    for_words(operands[0], [&digest](const std::byte* at, std::size_t bytes) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at, bytes);
       digest = (digest ^ word) * 0x9E3779B97F4A7C15U;
-    }
+      digest ^= digest >> 32;
+    });
     digest = mix(digest);
     std::memcpy(operands[1].data, &digest, sizeof(digest));
     return {};
   }
   const bool adds = op.kind == OpKind::add;
   std::uint64_t pattern = mix(load_digest(operands[0]) + salt);
-  for (std::uint32_t& word : words(operands[1])) {
+  for_words(operands[1], [&pattern, adds](std::byte* at, std::size_t bytes) {
     pattern = pattern * 6364136223846793005U + 1442695040888963407U;
-    word = (adds ? 3 * word : 0U) + static_cast<std::uint32_t>(pattern >> 32);
-  }
+    std::uint64_t word = 0;
+    if (adds) {
+      std::memcpy(&word, at, bytes);
+    }
+    word = 3 * word + (pattern ^ (pattern >> 32));
+    std::memcpy(at, &word, bytes);
+  });
   return {};
 }
 

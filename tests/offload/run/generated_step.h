@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <random>
@@ -81,6 +82,14 @@ class GeneratedRun {
     created = made.status();
   }
 
+  GeneratedRun(const GeneratedRun&) = delete;
+  GeneratedRun& operator=(const GeneratedRun&) = delete;
+  GeneratedRun(GeneratedRun&&) = delete;
+  GeneratedRun& operator=(GeneratedRun&&) = delete;
+  ~GeneratedRun() {
+    executor.reset();  // before what it works with
+  }
+
   [[nodiscard]] ExecutorParts parts() {
     return {.plan = &step_.plan,
             .workload = &step_.workload,
@@ -96,8 +105,8 @@ class GeneratedRun {
   void dawdle(std::uint32_t seed) {
     const auto sometimes = [this, seed] {
       const std::uint32_t n = calls_.fetch_add(1) * 2654435761U + seed;
-      if (n % 16 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(n / 16 % 64));
+      if (n % 128 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(n / 128 % 256));
       }
       return Status();
     };
@@ -126,15 +135,6 @@ class GeneratedRun {
   std::unique_ptr<DeviceMemory> device_memory_;
   std::unique_ptr<Pool> pool_;
   std::atomic<std::uint32_t> calls_{0};
-
- public:
-  GeneratedRun(const GeneratedRun&) = delete;
-  GeneratedRun& operator=(const GeneratedRun&) = delete;
-  GeneratedRun(GeneratedRun&&) = delete;
-  GeneratedRun& operator=(GeneratedRun&&) = delete;
-  ~GeneratedRun() {
-    executor.reset();  // before what it works with
-  }
 };
 
 /// Calls visit(block, micro-batch) for every block that can be read between steps.
@@ -200,10 +200,11 @@ inline std::string difference(const GeneratedStep& step,
       const auto host = executor.host_block(block.name, micro_batch);
       found = host.status().message();
       if (host.ok()) {
-        std::ranges::copy(*host, bytes.begin());
+        bytes.assign(host->begin(), host->end());
       }
     }
-    if (found.empty() && !std::ranges::equal(bytes, expected)) {
+    if (found.empty() && !bytes.empty() &&
+        std::memcmp(bytes.data(), expected.data(), bytes.size()) != 0) {
       found = "block '" + block.name + "', micro-batch " + std::to_string(micro_batch);
     }
   });
