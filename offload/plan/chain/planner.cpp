@@ -59,23 +59,31 @@ std::vector<Origin> greedy_origins(const Problem& problem, Search& search) {
   return origins;
 }
 
-// A short walk from each origin, then longer ones from the best, hot and cool in turn.
+constexpr std::int64_t trials_a_cycle = 20'000;
+
+// A short walk from each origin, then longer ones, hot and cool in turn: two from the best, one from another origin.
 void improve(Search& search,
              const std::vector<Origin>& origins,
              std::int64_t events,
              std::int64_t enough) {
   const std::int64_t from = search.events();
-  const std::int64_t all = events - from;
-  for (std::size_t i = 0; i < origins.size(); ++i) {
-    search.restart(origins[i].choices);
-    search.walk(from + all * static_cast<std::int64_t>(i + 1) / 20, 0.01, enough);
+  const auto count = static_cast<std::int64_t>(origins.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    search.restart(origins[static_cast<std::size_t>(i)].choices);
+    search.walk(from + (events - from) * (i + 1) / 24, 0.006, enough);
   }
-  constexpr std::int64_t cycles = 6;
   const std::int64_t begun = search.events();
+  const std::int64_t a_trial = std::max<std::int64_t>(1, begun / search.trials());
+  const std::int64_t cycles =
+      std::clamp<std::int64_t>((events - begun) / (a_trial * trials_a_cycle), 3, 30);
   for (std::int64_t cycle = 0; cycle < cycles; ++cycle) {
-    search.restart(search.best_choices());
-    search.walk(
-        begun + (events - begun) * (cycle + 1) / cycles, cycle % 2 == 0 ? 0.01 : 0.002, enough);
+    const bool elsewhere = cycles >= 6 && cycle % 3 == 2;  // long chains have no time for it
+    const bool hot = cycle % 3 == 0;
+    search.restart(elsewhere ? origins[static_cast<std::size_t>(cycle / 3 % count)].choices
+                             : search.best_choices());
+    search.walk(begun + (events - begun) * (cycle + 1) / cycles,
+                elsewhere ? 0.02 : (hot ? 0.01 : 0.002),
+                enough);
   }
 }
 

@@ -162,13 +162,13 @@ std::vector<StartRule> start_rules() {
   std::vector<StartRule> rules;
   for (const Eviction eviction :
        {Eviction::farthest, Eviction::cheapest, Eviction::largest, Eviction::clean_farthest}) {
-    for (const double headroom : {0.0, 0.1, 0.2, 0.35, 0.5, 0.7}) {
-      for (const double lead : {0.0, 1.0, 1.5, 3.0, 1000.0}) {
+    for (const double headroom : {0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.85}) {
+      for (const double lead : {0.0, 1.0, 1.2, 1.5, 2.0, 3.0, 6.0, 1000.0}) {
         rules.push_back({eviction, headroom, lead});
       }
     }
   }
-  for (const double lead : {0.0, 1.0, 1.5, 3.0, 1000.0}) {
+  for (const double lead : {0.0, 1.0, 1.2, 1.5, 2.0, 3.0, 6.0, 1000.0}) {
     rules.push_back({Eviction::all, 0, lead});
   }
   return rules;

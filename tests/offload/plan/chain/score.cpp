@@ -1,5 +1,5 @@
 // Our chain planner beside the recorded peer, on all chains or every n-th: a table by family, and the bars it must pass.
-// chain_score [every] [offset] [events] [verbose]
+// chain_score [every] [offset] [events] [all|chains|small|recompute] [verbose]
 #include <cmath>
 #include <ctime>
 #include <iomanip>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "offload/plan/chain/planner.h"
+#include "offload/plan/chain/recompute.h"
 #include "tests/offload/plan/chain/cases.h"
 #include "tests/support/shared_path.h"
 
@@ -34,6 +35,7 @@ struct Options {
   std::size_t every = 1;
   std::size_t offset = 0;
   SearchLimits limits;
+  std::string part = "all";
   bool verbose = false;
 };
 
@@ -89,8 +91,23 @@ void print_one(const Problem& problem,
   std::cout << std::endl;
 }
 
-Sum score_chains(const Options& options, Start start) {
-  const char* mode = start == Start::warm ? "warm" : "cold";
+Result<Planned> plan_in_mode(const Problem& problem,
+                             Start start,
+                             const std::string& mode,
+                             const SearchLimits& limits) {
+  if (mode != "warm+recompute") {
+    return plan_chain(problem, start, limits);
+  }
+  Result<RecomputePlanned> planned = plan_chain_with_recompute(problem, start, limits);
+  if (!planned.ok()) {
+    return planned.status();
+  }
+  return std::move(planned->planned);
+}
+
+// `mode`: as in the recorded results; "warm+recompute" lets our planner recompute as well.
+Sum score_chains(const Options& options, const std::string& mode) {
+  const Start start = mode == "cold" ? Start::cold : Start::warm;
   std::map<std::string, std::int64_t> peer;
   for (const nlohmann::json& row : json_lines(shared_file("planner_cases/chains_results.jsonl"))) {
     if (row.value("mode", "") == mode && row.value("feasible", false)) {
@@ -102,7 +119,7 @@ Sum score_chains(const Options& options, Start start) {
   const std::vector<Problem> problems = read_chains(shared_file("planner_cases/chains.jsonl"));
   for (std::size_t i = options.offset; i < problems.size(); i += options.every) {
     const double begin = processor_seconds();
-    const Result<Planned> planned = plan_chain(problems[i], start, options.limits);
+    const Result<Planned> planned = plan_in_mode(problems[i], start, mode, options.limits);
     const double seconds = processor_seconds() - begin;
     const auto found = peer.find(problems[i].id);
     const std::int64_t reference = found == peer.end() ? 0 : found->second;
@@ -113,9 +130,9 @@ Sum score_chains(const Options& options, Start start) {
     }
   }
   for (const auto& [family, sum] : families) {
-    print(std::string(mode) + " " + family, sum);
+    print(mode + " " + family, sum);
   }
-  print(std::string(mode) + " all", all);
+  print(mode + " all", all);
   return all;
 }
 
@@ -141,7 +158,7 @@ Small score_small(const Options& options) {
       count(small.sum, planned, optimum, processor_seconds() - begin);
       small.optimal += planned.ok() && planned->outcome.makespan_us == optimum ? 1 : 0;
       if (options.verbose) {
-        print_one(problem, mode.c_str(), planned, optimum);
+        print_one(problem, mode, planned, optimum);
       }
     }
   }
@@ -159,9 +176,17 @@ int run(const Options& options) {
     std::cout << "reference data 'planner_cases' is absent: set PARBUCKLE_SHARED\n";
     return 77;
   }
-  const Small small = score_small(options);
-  const Sum warm = score_chains(options, Start::warm);
-  const Sum cold = score_chains(options, Start::cold);
+  const Small small =
+      options.part == "chains" || options.part == "recompute" ? Small() : score_small(options);
+  if (options.part == "small") {
+    return 0;
+  }
+  if (options.part == "recompute") {
+    score_chains(options, "warm+recompute");
+    return 0;
+  }
+  const Sum warm = score_chains(options, "warm");
+  const Sum cold = score_chains(options, "cold");
   const bool small_passes = 10 * small.optimal >= 9 * small.sum.chains && small.sum.worst <= 1.03;
   const auto word = [](bool good) { return good ? "pass" : "FAIL"; };
   std::cout << "bars: small " << word(small_passes) << ", warm " << word(passes(warm)) << ", cold "
@@ -177,6 +202,7 @@ int main(int argc, char** argv) {
   options.every = argc > 1 ? std::stoul(argv[1]) : 1;
   options.offset = argc > 2 ? std::stoul(argv[2]) : 0;
   options.limits.events = argc > 3 ? std::stol(argv[3]) : options.limits.events;
-  options.verbose = argc > 4;
+  options.part = argc > 4 ? argv[4] : options.part;
+  options.verbose = argc > 5;
   return parbuckle::chain::run(options);
 }
