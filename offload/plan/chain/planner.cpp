@@ -9,7 +9,7 @@
 namespace parbuckle::chain {
 namespace {
 
-constexpr std::size_t kept_starts = 6;
+constexpr std::size_t kept_starts = 8;
 
 struct Origin {
   std::int64_t cost = 0;
@@ -33,6 +33,12 @@ void keep(std::vector<Origin>& origins, std::int64_t cost, const std::vector<Gap
   }
 }
 
+void sort_by_cost(std::vector<Origin>& origins) {
+  std::stable_sort(origins.begin(), origins.end(), [](const Origin& a, const Origin& b) {
+    return a.cost < b.cost;
+  });
+}
+
 // Every rule twice: with the times of a schedule that never waits, then with those of its own simulation.
 std::vector<Origin> greedy_origins(const Problem& problem, Search& search) {
   const Draft empty = search.draft();
@@ -52,38 +58,34 @@ std::vector<Origin> greedy_origins(const Problem& problem, Search& search) {
       begins = search.starts();
     }
   }
-  std::sort(origins.begin(), origins.end(), [](const Origin& a, const Origin& b) {
-    return a.cost < b.cost;
-  });
+  sort_by_cost(origins);
   origins.resize(std::min(origins.size(), kept_starts));
   return origins;
 }
 
-constexpr std::int64_t trials_a_cycle = 20'000;
-
-// A short walk from each origin, then longer ones, hot and cool in turn: two from the best, one from another origin.
+// Walks from every origin; the better half walk on, with more work each, until one is left; then from the best of all.
 void improve(Search& search,
-             const std::vector<Origin>& origins,
+             std::vector<Origin> origins,
              std::int64_t events,
              std::int64_t enough) {
   const std::int64_t from = search.events();
-  const auto count = static_cast<std::int64_t>(origins.size());
-  for (std::int64_t i = 0; i < count; ++i) {
-    search.restart(origins[static_cast<std::size_t>(i)].choices);
-    search.walk(from + (events - from) * (i + 1) / 24, 0.006, enough);
+  const double all = static_cast<double>(events - from);
+  double done = 0;
+  for (const double share : {0.25, 0.22, 0.18, 0.15}) {
+    const double each = share / static_cast<double>(origins.size());
+    for (Origin& origin : origins) {
+      done += each;
+      search.restart(origin.choices);
+      search.walk(from + static_cast<std::int64_t>(all * done), 0.01, enough);
+      origin = {search.current().cost, search.draft().choices()};
+    }
+    sort_by_cost(origins);
+    origins.resize((origins.size() + 1) / 2);
   }
-  const std::int64_t begun = search.events();
-  const std::int64_t a_trial = std::max<std::int64_t>(1, begun / search.trials());
-  const std::int64_t cycles =
-      std::clamp<std::int64_t>((events - begun) / (a_trial * trials_a_cycle), 3, 30);
-  for (std::int64_t cycle = 0; cycle < cycles; ++cycle) {
-    const bool elsewhere = cycles >= 6 && cycle % 3 == 2;  // long chains have no time for it
-    const bool hot = cycle % 3 == 0;
-    search.restart(elsewhere ? origins[static_cast<std::size_t>(cycle / 3 % count)].choices
-                             : search.best_choices());
-    search.walk(begun + (events - begun) * (cycle + 1) / cycles,
-                elsewhere ? 0.02 : (hot ? 0.01 : 0.002),
-                enough);
+  for (const double heat : {0.004, 0.001}) {
+    done += 0.1;
+    search.restart(search.best_choices());
+    search.walk(from + static_cast<std::int64_t>(all * done), heat, enough);
   }
 }
 

@@ -12,7 +12,7 @@ namespace parbuckle::chain {
 
 struct SearchLimits {
   // Simulated ends of tasks and transfers, all trials together: a count of work, so that results repeat.
-  std::int64_t events = 40'000'000;
+  std::int64_t events = 50'000'000;
 };
 
 struct Planned {

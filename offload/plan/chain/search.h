@@ -39,6 +39,7 @@ class Search {
 
   [[nodiscard]] const Draft& draft() const { return draft_; }
   [[nodiscard]] const std::vector<std::int64_t>& starts() const { return simulator_.starts(); }
+  [[nodiscard]] const Score& current() const { return current_; }
   [[nodiscard]] const Score& best() const { return best_; }
   [[nodiscard]] const std::vector<GapChoice>& best_choices() const { return best_choices_; }
   [[nodiscard]] std::int64_t events() const { return events_; }

@@ -75,7 +75,7 @@ void print(const std::string& name, const Sum& sum) {
 }
 
 void print_one(const Problem& problem,
-               const char* mode,
+               const std::string& mode,
                const Result<Planned>& planned,
                std::int64_t reference_us) {
   std::cout << problem.id << " " << problem.family << " " << mode << " " << problem.tasks.size()
