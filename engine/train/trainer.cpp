@@ -359,8 +359,9 @@ Result<bool> Trainer::judge_step(const StepBatch& batch, StepRecord& record) {
     return false;
   }
   return Status(Code::data_corrupt,
-                "step " + std::to_string(steps_) +
-                    ": a gradient is not finite and there is no clipping (--max-grad-norm 0) to "
+                "step " + std::to_string(steps_) + ": the gradient of " +
+                    inputs_->gradient_not_finite() +
+                    " is not finite and there is no clipping (--max-grad-norm 0) to "
                     "drop the step; nothing was saved");
 }
 

@@ -378,10 +378,25 @@ Status Executor::perform(TaskSlot& slot) {
           ? 0
           : static_cast<std::size_t>(input_->shapes[static_cast<std::size_t>(task.micro_batch)]);
   PARBUCKLE_TRY(keeper_->task_begins(slot.index));
-  PARBUCKLE_TRY(programs_->run(family.programs[program],
-                               slot.regions,
-                               arenas_.of(compute_tier(*parts_.plan)) + task.scratch_offset));
-  return keeper_->task_ends(slot.index);
+  std::byte* const scratch = arenas_.of(compute_tier(*parts_.plan)) + task.scratch_offset;
+  const Status status = programs_->run(family.programs[program], slot.regions, scratch);
+  return status.ok() ? keeper_->task_ends(slot.index) : named(task, status);
+}
+
+/// What failed, in the words of the model: "update of layer3.mlp.weight: ...".
+Status Executor::named(const Task& task, const Status& status) const {
+  std::string what = std::string(to_string(task.kind)) + " of ";
+  if (task.kind == TaskKind::update && !task.operands.empty()) {
+    what += parts_.plan->allocations[task.operands.front().allocation.index()].what;
+  } else if (task.unit.valid()) {
+    what += parts_.workload->units[task.unit.index()].name;
+  } else {
+    what += parts_.workload->name;
+  }
+  if (task.micro_batch >= 0) {
+    what += ", micro-batch " + std::to_string(task.micro_batch);
+  }
+  return Status(status.code(), what + ": " + status.message());
 }
 
 Status Executor::transfer_begins(TransferId transfer, bool skipped) {

@@ -138,6 +138,7 @@ class Executor final : public TransferWatch {
   void run_serial();
   void run_task(TaskSlot& slot);
   Status perform(TaskSlot& slot);
+  [[nodiscard]] Status named(const Task& task, const Status& status) const;
   Result<bool> skips(const TaskSlot& slot);
   void fill_bytes(StepTrace& trace) const;
   [[nodiscard]] double now() const;

@@ -147,6 +147,25 @@ TEST_P(BothOrders, AFailingOpEndsTheStepWithItsStatus) {
   }
 }
 
+TEST_P(BothOrders, AFailingUpdateNamesItsTensor) {
+  const GeneratedStep step = streamed_step(Window::after);
+  const auto first_update =
+      std::find_if(step.plan.tasks.begin(), step.plan.tasks.end(), [](const Task& task) {
+        return task.kind == TaskKind::update;
+      });
+  ASSERT_NE(first_update, step.plan.tasks.end());
+  const auto ops_before = first_update - step.plan.tasks.begin();  // one op a task
+  GeneratedRun run(step, options());
+  UnplacedRun unplaced(step.workload, step.plan, step.programs);
+  load(step, *run.executor, unplaced);
+  run.ops.before_op = [ops_before, n = 0]() mutable {
+    return n++ == ops_before ? invalid("not finite") : Status();
+  };
+  const std::string tensor =
+      step.plan.allocations[first_update->operands.front().allocation.index()].what;
+  expect_failure(run, step, invalid("update of " + tensor + ": not finite"));
+}
+
 TEST_P(BothOrders, AFailingRequestEndsTheStepWithItsStatus) {
   const GeneratedStep step = streamed_step(Window::after);
   for (const bool writes : {false, true}) {
