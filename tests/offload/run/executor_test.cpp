@@ -154,11 +154,15 @@ TEST_P(BothOrders, AFailingUpdateNamesItsTensor) {
         return task.kind == TaskKind::update;
       });
   ASSERT_NE(first_update, step.plan.tasks.end());
-  const auto ops_before = first_update - step.plan.tasks.begin();  // one op a task
+  std::size_t ops_before = 0;
+  for (auto task = step.plan.tasks.begin(); task != first_update; ++task) {
+    const Family& family = step.workload.families[task->family.index()];
+    ops_before += step.programs[family.programs.back().index()].ops.size();
+  }
   GeneratedRun run(step, options());
   UnplacedRun unplaced(step.workload, step.plan, step.programs);
   load(step, *run.executor, unplaced);
-  run.ops.before_op = [ops_before, n = 0]() mutable {
+  run.ops.before_op = [ops_before, n = std::size_t{0}]() mutable {
     return n++ == ops_before ? invalid("not finite") : Status();
   };
   const std::string tensor =
