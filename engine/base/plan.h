@@ -3,8 +3,9 @@
 //
 // One Plan is one step in steady state. Its order of events:
 //  - `tasks` run on the compute lane in order; task t starts when task t-1 has ended and its `waits` have completed.
-//  - `transfers` of one lane run in the order in which they stand here, one at a time; a transfer starts when the one
-//    before it in its lane has ended, task `after_task` has ended (-1: at once) and `after_transfers` have completed.
+//  - `transfers` of one lane start in the order in which they stand here, and end in that order; up to lane_depth(lane) of
+//    them are under way at once. A transfer starts when the one before it in its lane has started, task `after_task` has ended
+//    (-1: at once) and `after_transfers` have ended. Whatever needs the one before it to have *ended* says so there.
 //  - Between steps everything is idle: all transfers of a step complete before the next step begins.
 #pragma once
 
@@ -19,6 +20,12 @@
 #include "engine/base/workload.h"
 
 namespace parbuckle {
+
+/// Transfers of one lane that are under way at once: to a drive, enough that blocks of 1-4 MiB fill its queue. A link is a
+/// stream of copies, one at a time.
+constexpr std::int32_t lane_depth(LaneKind lane) {
+  return lane == LaneKind::nvme_read || lane == LaneKind::nvme_write ? 8 : 1;
+}
 
 enum class Window { after, fused, lazy };
 std::string_view to_string(Window window);

@@ -36,18 +36,32 @@ void name_limit(Bound& bound) {
   bound.step_s = std::max(bound.step_s, largest->first);
 }
 
-// Seconds of one lane's transfers up to each one, latencies included.
-std::vector<double> running_seconds(const Plan& plan, LaneKind kind, const Lane* lane) {
-  std::vector<double> sums(plan.transfers.size() + 1, 0);
-  for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
-    const bool here = plan.transfers[i].lane == kind && lane != nullptr;
-    sums[i + 1] =
-        sums[i] +
-        (here ? lane->latency_s + lane_seconds(lane, static_cast<double>(plan.transfers[i].bytes))
-              : 0);
+// How long a lane needs for its share of a run of transfers, at least. Where several are under way at once the latency of all
+// but the first can pass behind the others.
+class LaneSeconds {
+ public:
+  LaneSeconds(const Plan& plan, LaneKind kind, const Lane* lane)
+      : sums_(plan.transfers.size() + 1, 0) {
+    const bool hides = lane_depth(kind) > 1;
+    first_ = hides && lane != nullptr ? lane->latency_s : 0;
+    for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
+      const bool here = plan.transfers[i].lane == kind && lane != nullptr;
+      const double bytes = static_cast<double>(plan.transfers[i].bytes);
+      sums_[i + 1] =
+          sums_[i] + (here ? (hides ? 0 : lane->latency_s) + lane_seconds(lane, bytes) : 0);
+    }
   }
-  return sums;
-}
+
+  /// Of transfers [begin, end).
+  [[nodiscard]] double between(std::size_t begin, std::size_t end) const {
+    const double moving = sums_[end] - sums_[begin];
+    return moving > 0 ? first_ + moving : 0;
+  }
+
+ private:
+  double first_ = 0;
+  std::vector<double> sums_;
+};
 
 double min_alternative_seconds(const Unit& unit, bool train, const std::vector<double>& seconds) {
   double least = std::numeric_limits<double>::infinity();
@@ -112,14 +126,13 @@ double duplex_seconds(const Hardware& hardware, double read_bytes, double writte
 Bound bound_of_plan(const Plan& plan,
                     const std::vector<double>& family_seconds,
                     const Hardware& hardware) {
-  std::array<std::vector<double>, lane_kinds> running;
-  for (const LaneKind kind :
-       {LaneKind::h2d, LaneKind::d2h, LaneKind::nvme_read, LaneKind::nvme_write}) {
-    running[static_cast<std::size_t>(kind)] =
-        running_seconds(plan, kind, find_lane(hardware, kind));
+  std::vector<LaneSeconds> lanes;  // by LaneKind
+  for (std::size_t kind = 0; kind < lane_kinds; ++kind) {
+    const auto lane = static_cast<LaneKind>(kind);
+    lanes.emplace_back(plan, lane, find_lane(hardware, lane));
   }
   const auto up_to = [&](LaneKind kind, std::size_t transfers) {
-    return running[static_cast<std::size_t>(kind)][transfers];
+    return lanes[static_cast<std::size_t>(kind)].between(0, transfers);
   };
   Bound bound;
   double read_bytes = 0;
@@ -152,7 +165,7 @@ Bound bound_of_plan(const Plan& plan,
     if (transfer.after_task >= 0) {
       bound.step_s = std::max(bound.step_s,
                               ends[static_cast<std::size_t>(transfer.after_task)] +
-                                  up_to(transfer.lane, all) - up_to(transfer.lane, i));
+                                  lanes[static_cast<std::size_t>(transfer.lane)].between(i, all));
     }
   }
   name_limit(bound);

@@ -35,16 +35,21 @@ const ProgramTime* measured(const Workload& workload,
   return usable ? found : nullptr;
 }
 
-// One queue of transfers and where it stands.
+// One queue of transfers and where it stands. Up to lane_depth() of them have started; the first of those moves its bytes while
+// the latency of the others passes.
 struct LaneState {
   std::vector<std::size_t> queue;  // transfers, in order
-  std::size_t head = 0;
-  bool busy = false;
-  double latency_left = 0;
-  double bytes_left = 0;
+  std::size_t started = 0;
+  std::size_t ended = 0;
+  double latency_left = 0;  // of the first
+  double bytes_left = 0;    // of the first
   const Lane* lane = nullptr;
 
-  [[nodiscard]] bool moves() const { return busy && latency_left <= 0; }
+  [[nodiscard]] bool busy() const { return ended < started; }
+  [[nodiscard]] bool moves() const { return busy() && latency_left <= 0; }
+  [[nodiscard]] bool full() const {
+    return started - ended == static_cast<std::size_t>(lane_depth(lane->kind));
+  }
 };
 
 class Simulator {
@@ -85,7 +90,7 @@ class Simulator {
     }
     const bool finished = task_ == plan_.tasks.size() &&
                           std::all_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {
-                            return lane.head == lane.queue.size();
+                            return lane.ended == lane.queue.size();
                           });
     if (!finished) {
       return internal_error("plan: task " + std::to_string(task_) +
@@ -110,25 +115,29 @@ class Simulator {
     }
     bool running = computing_;
     for (LaneState& lane : lanes_) {
-      if (!lane.busy && lane.head < lane.queue.size()) {
-        start(lane);
+      while (!lane.full() && lane.started < lane.queue.size() && may_start(lane)) {
+        timeline_.transfers[lane.queue[lane.started]].begin_s = now_;
+        if (lane.started++ == lane.ended) {
+          come_first(lane, now_);
+        }
       }
-      running = running || lane.busy;
+      running = running || lane.busy();
     }
     return running;
   }
 
-  void start(LaneState& lane) {
-    const std::size_t id = lane.queue[lane.head];
-    const Transfer& transfer = plan_.transfers[id];
-    const bool task_over = transfer.after_task < static_cast<std::int32_t>(task_);
-    if (!task_over || !all_done(transfer.after_transfers)) {
-      return;
-    }
-    lane.busy = true;
-    lane.latency_left = lane.lane->latency_s;
-    lane.bytes_left = static_cast<double>(transfer.bytes);
-    timeline_.transfers[id].begin_s = now_;
+  [[nodiscard]] bool may_start(const LaneState& lane) const {
+    const Transfer& transfer = plan_.transfers[lane.queue[lane.started]];
+    return transfer.after_task < static_cast<std::int32_t>(task_) &&
+           all_done(transfer.after_transfers);
+  }
+
+  // The first transfer of the lane has its turn from `now` on.
+  void come_first(LaneState& lane, double now) const {
+    const std::size_t id = lane.queue[lane.ended];
+    const double passed = now - timeline_.transfers[id].begin_s;
+    lane.latency_left = std::max(0.0, lane.lane->latency_s - passed);
+    lane.bytes_left = static_cast<double>(plan_.transfers[id].bytes);
   }
 
   [[nodiscard]] double rate(const LaneState& lane) const {
@@ -145,7 +154,7 @@ class Simulator {
   [[nodiscard]] double next_event() const {
     double step = computing_ ? task_end_ - now_ : never;
     for (const LaneState& lane : lanes_) {
-      if (lane.busy) {
+      if (lane.busy()) {
         step = std::min(step, lane.moves() ? lane.bytes_left / rate(lane) : lane.latency_left);
       }
     }
@@ -160,7 +169,7 @@ class Simulator {
     const double end = now_ + step;
     for (std::size_t i = 0; i < lane_kinds; ++i) {
       LaneState& lane = lanes_[i];
-      if (!lane.busy) {
+      if (!lane.busy()) {
         continue;
       }
       if (rates[i] == 0) {
@@ -182,11 +191,13 @@ class Simulator {
   }
 
   void finish(LaneState& lane, double end) {
-    const std::size_t id = lane.queue[lane.head];
+    const std::size_t id = lane.queue[lane.ended];
     timeline_.transfers[id].end_s = end;
     done_[id] = true;
-    lane.busy = false;
-    ++lane.head;
+    ++lane.ended;
+    if (lane.busy()) {
+      come_first(lane, end);
+    }
   }
 
   const Plan& plan_;

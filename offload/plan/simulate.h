@@ -16,8 +16,8 @@ namespace parbuckle {
 /// the device's rates. Fails where neither is known.
 Result<std::vector<double>> family_seconds(const Workload& workload, const Hardware& hardware);
 
-/// A lane moves `bytes_per_s` alone and `duplex_bytes_per_s` while another lane of its engine moves bytes too; each transfer
-/// first waits `latency_s`, during which it does not disturb its neighbours.
+/// A lane moves `bytes_per_s` alone and `duplex_bytes_per_s` while another lane of its engine moves bytes too, for one transfer
+/// after the other. Each waits `latency_s` after its start, which disturbs nobody and passes while those before it move.
 /// Fails where the plan uses a lane that the hardware lacks or never finishes (transfers and tasks wait in a circle).
 Result<Timeline> simulate(const Plan& plan,
                           const std::vector<double>& family_seconds,

@@ -20,8 +20,10 @@ constexpr std::size_t lane_count = 5;  // LaneKind; tasks are on LaneKind::compu
 
 struct Event {
   std::size_t lane = 0;
-  std::int32_t position = 0;  // in its lane
-  std::vector<std::size_t> after;
+  std::int32_t position = 0;       // in its lane
+  std::vector<std::size_t> after;  // they end before this one starts
+  std::int64_t starts_after =
+      -1;  // a transfer of the same lane that starts, and ends, before this one does
   std::array<std::int32_t, lane_count>
       clock{};  // events of each lane that end before this one starts
 };
@@ -38,7 +40,8 @@ struct History {
   [[nodiscard]] bool may_write(const Event& event) const {
     bool ordered = may_read(event);
     for (std::size_t lane = 0; lane < lane_count; ++lane) {
-      ordered = ordered && (lane == event.lane || event.clock[lane] > reads[lane]);
+      const bool itself = lane == event.lane && reads[lane] == event.position;
+      ordered = ordered && (itself || event.clock[lane] > reads[lane]);
     }
     return ordered;
   }
@@ -124,8 +127,11 @@ class Replay {
     const auto join = [&](std::size_t e, std::size_t lane) {
       events_[e].lane = lane;
       events_[e].position = positions[lane]++;
-      if (events_[e].position > 0) {
+      const bool one_at_a_time = lane_depth(static_cast<LaneKind>(lane)) == 1;
+      if (events_[e].position > 0 && one_at_a_time) {
         events_[e].after.push_back(last[lane]);
+      } else if (events_[e].position > 0) {
+        events_[e].starts_after = static_cast<std::int64_t>(last[lane]);
       }
       last[lane] = e;
     };
@@ -156,17 +162,22 @@ class Replay {
       for (const std::size_t before : events_[e].after) {
         next[before].push_back(e);
       }
+      if (events_[e].starts_after >= 0) {
+        ++missing[e];
+        next[static_cast<std::size_t>(events_[e].starts_after)].push_back(e);
+      }
       if (missing[e] == 0) {
         order_.push_back(e);
       }
     }
     for (std::size_t i = 0; i < order_.size(); ++i) {
       Event& event = events_[order_[i]];
+      if (event.starts_after >= 0) {
+        inherit(event, events_[static_cast<std::size_t>(event.starts_after)]);
+      }
       for (const std::size_t b : event.after) {
         const Event& before = events_[b];
-        for (std::size_t lane = 0; lane < lane_count; ++lane) {
-          event.clock[lane] = std::max(event.clock[lane], before.clock[lane]);
-        }
+        inherit(event, before);
         event.clock[before.lane] = std::max(event.clock[before.lane], before.position + 1);
       }
       for (const std::size_t e : next[order_[i]]) {
@@ -181,6 +192,13 @@ class Replay {
       return false;
     }
     return true;
+  }
+
+  /// What had ended when `before` started had ended when `event` started.
+  static void inherit(Event& event, const Event& before) {
+    for (std::size_t lane = 0; lane < lane_count; ++lane) {
+      event.clock[lane] = std::max(event.clock[lane], before.clock[lane]);
+    }
   }
 
   [[nodiscard]] std::vector<Extent> extents(const Allocation& a) const {
