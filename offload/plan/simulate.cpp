@@ -115,7 +115,7 @@ class Simulator {
     }
     bool running = computing_;
     for (LaneState& lane : lanes_) {
-      while (!lane.full() && lane.started < lane.queue.size() && may_start(lane)) {
+      while (lane.started < lane.queue.size() && !lane.full() && may_start(lane)) {
         timeline_.transfers[lane.queue[lane.started]].begin_s = now_;
         if (lane.started++ == lane.ended) {
           come_first(lane, now_);
