@@ -12,8 +12,8 @@ Result<Tiers> Tiers::take(const Plan& plan,
   if (plan.nvme_pool_bytes > 0) {
     PARBUCKLE_ASSIGN(tiers.pool,
                      Pool::create({.folder = nvme_path, .bytes = plan.nvme_pool_bytes}));
-    if (!tiers.pool->warning().empty()) {
-      warnings->push_back(tiers.pool->warning());
+    for (std::string& warning : tiers.pool->warnings()) {
+      warnings->push_back(std::move(warning));
     }
   }
   PARBUCKLE_ASSIGN(Arena arena, Arena::create({.bytes = plan.host_arena_bytes, .lock = false}));
