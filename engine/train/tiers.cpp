@@ -25,8 +25,8 @@ Result<Tiers> Tiers::take(std::span<const Plan* const> plans,
   Tiers tiers;
   if (const std::int64_t bytes = most(plans, &Plan::nvme_pool_bytes); bytes > 0) {
     PARBUCKLE_ASSIGN(tiers.pool, Pool::create({.folder = nvme_path, .bytes = bytes}));
-    if (!tiers.pool->warning().empty()) {
-      warnings->push_back(tiers.pool->warning());
+    for (std::string& warning : tiers.pool->warnings()) {
+      warnings->push_back(std::move(warning));
     }
   }
   if (const std::int64_t bytes = most(plans, &Plan::device_arena_bytes); bytes > 0) {

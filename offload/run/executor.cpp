@@ -245,6 +245,8 @@ Status Executor::run_step(const StepInput& input, StepTrace& trace) {
 }
 
 Status Executor::begin_step(const StepInput& input) {
+  failure_ = access_->flush();
+  PARBUCKLE_TRY(failure_);
   const Workload& workload = *parts_.workload;
   if (input.shapes.size() != static_cast<std::size_t>(workload.micro_batches)) {
     return internal_error("step with " + std::to_string(input.shapes.size()) +
@@ -467,6 +469,10 @@ Status Executor::read_block(BlockId block, std::int64_t offset, std::span<std::b
 
 Status Executor::write_block(BlockId block, std::int64_t offset, std::span<const std::byte> from) {
   return access_->write(block, offset, from);
+}
+
+Status Executor::finish_writes() {
+  return access_->flush();
 }
 
 }  // namespace parbuckle

@@ -91,9 +91,11 @@ class Executor final : public TransferWatch {
   /// (statistics). not_found where the plan holds no such block.
   Result<std::span<std::byte>> host_block(std::string_view block, std::int32_t micro_batch = -1);
 
-  /// A persistent block at its home, wherever that is; between steps. Loading and saving.
+  /// A persistent block at its home, wherever that is; between steps. Loading and saving. Others than this executor see what
+  /// was written after finish_writes().
   Status read_block(BlockId block, std::int64_t offset, std::span<std::byte> to);
   Status write_block(BlockId block, std::int64_t offset, std::span<const std::byte> from);
+  Status finish_writes();
 
   /// Bytes of host memory ranges by role, with peaks.
   [[nodiscard]] const Ledger& ledger() const { return keeper_->ledger(); }

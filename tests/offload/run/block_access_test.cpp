@@ -13,7 +13,7 @@ namespace parbuckle {
 namespace {
 
 constexpr std::int64_t drive_bytes =
-    3 * mib + 1000;  // three windows of the buffer, the last not whole pages
+    3 * chunk_bytes + 1000;  // three chunks and a part that is not whole pages
 
 /// Block 0 at an address, block 1 on a drive in memory, block 2 without a home.
 class Access : public testing::Test {
@@ -70,12 +70,25 @@ TEST_F(Access, GivesBackWhatWasWrittenInPiecesOfAnySize) {
   }
 }
 
-TEST_F(Access, WholePagesMoveWithoutACopyAndWithoutReadingFirst) {
-  PageBuffer pages(2 * page_bytes);
-  ASSERT_TRUE(access->write(BlockId(1L), page_bytes, pages.span()).ok());
+TEST_F(Access, WholeChunksMoveWithoutACopyAndWithoutReadingFirst) {
+  PageBuffer chunks(2 * chunk_bytes);
+  ASSERT_TRUE(access->write(BlockId(1L), chunk_bytes, chunks.span()).ok());
   EXPECT_EQ(file->read_bytes(), 0);
-  ASSERT_TRUE(access->read(BlockId(1L), page_bytes, pages.span()).ok());
-  EXPECT_EQ(file->read_bytes(), 2 * page_bytes);
+  ASSERT_TRUE(access->read(BlockId(1L), chunk_bytes, chunks.span()).ok());
+  EXPECT_EQ(file->read_bytes(), 2 * chunk_bytes);
+}
+
+TEST_F(Access, NeighbouringPartsOfAChunkReadAndWriteItOnce) {
+  PageBuffer chunk(chunk_bytes);
+  ASSERT_TRUE(access->write(BlockId(1L), 0, chunk.span()).ok());
+  const std::int64_t written = file->written_bytes();
+  for (std::int64_t at = 0; at < 3000; at += 100) {
+    ASSERT_TRUE(access->write(BlockId(1L), at, std::vector<std::byte>(100, std::byte{7})).ok());
+  }
+  EXPECT_EQ(file->read_bytes(), chunk_bytes);
+  EXPECT_EQ(file->written_bytes(), written) << "the chunk is still in the buffer";
+  ASSERT_TRUE(access->flush().ok());
+  EXPECT_EQ(file->written_bytes(), written + chunk_bytes);
 }
 
 TEST_F(Access, AWriteInsideAPageKeepsTheRestOfIt) {
@@ -103,12 +116,13 @@ TEST_F(Access, RefusesWhatIsOutsideOrHasNoHome) {
 TEST_F(Access, HandsTheDrivesErrorOn) {
   std::vector<std::byte> bytes(100);
   ASSERT_TRUE(access->write(BlockId(1L), 0, bytes).ok());
+  ASSERT_TRUE(access->flush().ok());
   file->before = [](bool is_write, std::int64_t, std::size_t) {
     return io_error(is_write ? "no write" : "no read");
   };
   EXPECT_EQ(access->read(BlockId(1L), 0, bytes).message(), "no read");
-  EXPECT_EQ(access->write(BlockId(1L), 0, bytes).message(), "no read") << "the rest of its page";
-  EXPECT_EQ(access->write(BlockId(1L), 0, PageBuffer(page_bytes).span()).message(), "no write");
+  EXPECT_EQ(access->write(BlockId(1L), 0, bytes).message(), "no read") << "the rest of its chunk";
+  EXPECT_EQ(access->write(BlockId(1L), 0, PageBuffer(chunk_bytes).span()).message(), "no write");
 }
 
 }  // namespace
