@@ -24,6 +24,9 @@ void print_report(const TrainReport& report) {
   std::printf("memory          %-14s %s (peak resident)\n",
               format_size(report.planned_host_bytes).c_str(),
               format_size(report.measured_peak_rss_bytes).c_str());
+  std::printf("arena           %-14s %s\n",
+              format_size(report.planned_arena_bytes).c_str(),
+              format_size(report.measured_arena_peak_bytes).c_str());
   std::printf("nvme read       %-14s %s\n",
               format_size(report.planned_nvme_read_bytes).c_str(),
               format_size(report.nvme_read_bytes).c_str());
