@@ -36,6 +36,7 @@ void print_report(const TrainReport& report) {
     print_bytes("to device", report.planned_to_device_bytes, report.to_device_bytes);
     print_bytes("from device", report.planned_from_device_bytes, report.from_device_bytes);
   }
+  print_bytes("arena", report.planned_arena_bytes, report.measured_arena_peak_bytes);
   print_bytes("nvme read", report.planned_nvme_read_bytes, report.nvme_read_bytes);
   print_bytes("nvme written", report.planned_nvme_written_bytes, report.nvme_written_bytes);
   std::printf("state hash      %s\n", report.state_hash.c_str());
