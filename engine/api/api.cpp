@@ -111,7 +111,10 @@ Result<TrainReport> train(const TrainConfig& config, Observer& observer) {
 
 Result<std::string> plan(const TrainConfig& config, bool json, Observer& observer) {
   PARBUCKLE_ASSIGN(const auto trainer, Trainer::create(config, observer));
-  return json ? to_json(trainer->plan()) + "\n" : trainer->plan_text();
+  // A plan names blocks, spans and families by their place in its workload: programs get both.
+  return json ? "{\"workload\": " + to_json(trainer->workload()) +
+                    ",\n\"plan\": " + to_json(trainer->plan()) + "}\n"
+              : trainer->plan_text();
 }
 
 Result<EvalRecord> evaluate(const EvalConfig& config, Observer& observer) {

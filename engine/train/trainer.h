@@ -22,6 +22,7 @@ class Trainer {
   static Result<std::unique_ptr<Trainer>> create(const TrainConfig& config, Observer& observer);
 
   [[nodiscard]] const Plan& plan() const { return train_.plan; }
+  [[nodiscard]] const Workload& workload() const { return train_.lowered.workload; }
   [[nodiscard]] std::string plan_text() const;
 
   /// Takes the memory, loads, trains, saves. REQUIRES: check_output_folder() of the output folder was ok.

@@ -94,7 +94,7 @@ class Observer {
 /// Fine-tunes and saves. Nothing is written before the plan stands and the budget is known to hold.
 Result<TrainReport> train(const TrainConfig& config, Observer& observer);
 
-/// The plan `train` would follow, as text or JSON.
+/// The plan `train` would follow, as text or as JSON: {"workload": what is to be done, "plan": how}.
 Result<std::string> plan(const TrainConfig& config, bool json, Observer& observer);
 
 /// Loss and perplexity over the targets of a data set.
