@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <sched.h>
 
 namespace parbuckle::cpu {
 
@@ -28,19 +29,28 @@ enum class Deal {
 
 class Team {
  public:
+  /// The team's cores are those that the calling thread may use now.
   /// REQUIRES: threads >= 1.
-  explicit Team(int threads) : threads_(threads) {}
+  explicit Team(int threads);
 
   [[nodiscard]] int threads() const { return threads_; }
 
-  /// Tells OpenMP that regions opened by the calling thread, oneDNN's too, have this team's size.
+  /// Tells OpenMP that regions opened by the calling thread, oneDNN's too, have this team's size; keeps the team's threads
+  /// apart: the cores are dealt out in equal runs, one to each. Left to the kernel, a thread that waits passively is often woken
+  /// on the core of the one that wakes it, and the two then share it (measured: half the speed). The process's main thread
+  /// stays free, because threads that it starts later inherit its cores.
   void adopt() const;
 
   /// Calls body(index, thread) for each index in [0, count) once; returns when all are done. thread < threads().
   void run(std::int64_t count, Deal deal, Body body) const;
 
  private:
+  /// Binds the calling thread to the cores of member `index`, unless it is there already.
+  void settle(int index) const;
+
   int threads_;
+  int cores_ = 0;
+  cpu_set_t allowed_;
 };
 
 /// body(index, thread) for items of about equal cost.

@@ -1,11 +1,14 @@
 #include "cpu/parallel/threads.h"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <sched.h>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -125,6 +128,42 @@ TEST(Team, EveryIndexOnceWhateverTheDeal) {
 }
 
 // B61: ranges are cut with 64-bit arithmetic.
+// Woken on one core, the members of a team would share it.
+TEST(Team, MembersKeepApartAndTheMainThreadStaysFree) {
+  const auto cores_of_caller = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+    return set;
+  };
+  const cpu_set_t all = cores_of_caller();
+  const int threads = std::min(CPU_COUNT(&all), 4);
+  std::vector<cpu_set_t> seats(static_cast<std::size_t>(threads));
+  std::thread([&] {  // as in a run: a stream's thread, not the main one
+    const Team team(threads);
+    team.adopt();
+    parallel_for(team, threads, [&](std::int64_t index, int /*thread*/) {
+      seats[static_cast<std::size_t>(index)] = cores_of_caller();
+    });
+  })
+      .join();
+  cpu_set_t together;
+  CPU_ZERO(&together);
+  int sum = 0;
+  for (const cpu_set_t& seat : seats) {
+    EXPECT_GT(CPU_COUNT(&seat), 0);
+    sum += CPU_COUNT(&seat);
+    CPU_OR(&together, &together, &seat);
+  }
+  EXPECT_EQ(sum, CPU_COUNT(&all));  // none twice
+  EXPECT_TRUE(CPU_EQUAL(&together, &all));
+
+  const Team team(threads);
+  team.adopt();  // by the main thread: threads that it starts must not inherit one core
+  const cpu_set_t after = cores_of_caller();
+  EXPECT_TRUE(CPU_EQUAL(&after, &all));
+}
+
 TEST(Team, RangesCoverCountsBeyond32Bits) {
   const Team team(3);
   for (const std::int64_t count : {std::int64_t{0}, std::int64_t{5}, std::int64_t{2'157'491'200}}) {
