@@ -1,5 +1,6 @@
-// CPU operators at the shapes of SmolLM2-135M (width 576, 9 heads over 3 of 64, MLP 1536, vocabulary 49,152).
-// Each line shows its rate and the fraction of a ceiling measured in the same run: for arithmetic the best product of
+// CPU operators at the shapes of SmolLM2-135M (width 576, 9 heads over 3 of 64, MLP 1536, vocabulary 49,152) and of a Llama of
+// 1B (width 2048, 32 heads over 8 of 64, MLP 8192, vocabulary 128,256 in parts of 2048 rows).
+// Each line shows its FLOPs, the bytes of its operands (each once), its rate and the fraction of a ceiling measured in the same run: for arithmetic the best product of
 // two square matrices, for bytes the best sum of two long vectors into
 // one of them (what fits a cache exceeds it).
 //   build/release/tests/cpu_ops_bench [--benchmark_filter=attention]
@@ -30,6 +31,9 @@ constexpr std::int64_t kv_width = 192;
 constexpr std::int64_t mlp = 1536;
 constexpr std::int64_t part = 7281;
 constexpr std::int64_t vocabulary = 49'152;
+constexpr std::int64_t llama_width = 2048;
+constexpr std::int64_t llama_kv = 512;
+constexpr std::int64_t llama_mlp = 8192;
 
 struct Ceilings {
   double flops_per_s = 0;
@@ -78,6 +82,14 @@ class Job {
     return *this;
   }
 
+  /// Operands, each once.
+  [[nodiscard]] double bytes() const {
+    double sum = 0;
+    for (const Shape& shape : call_.shape().operands) {
+      sum += 4.0 * static_cast<double>(shape.elements());
+    }
+    return sum;
+  }
   bool prepare(const OpTable& table) { return call_.prepare(table).ok(); }
   bool run(const OpTable& table) { return call_.run_prepared(table).ok(); }
 
@@ -106,7 +118,7 @@ class Job {
 struct Bench {
   std::string name;
   double flops = 0;  // of one run; 0: measured in bytes
-  double bytes = 0;
+  double bytes = 0;  // moved by one run; 0: its operands, each once
   std::unique_ptr<Job> (*make)(std::int64_t rows);
   std::int64_t rows = 256;
 };
@@ -115,10 +127,11 @@ std::unique_ptr<Job> job(OpKind kind, const Attributes& attributes = {}) {
   return std::make_unique<Job>(kind, attributes);
 }
 
+template <int heads>
 Attributes attention() {
   Attributes a;
-  a.heads = 9;
-  a.kv_heads = 3;
+  a.heads = heads;
+  a.kv_heads = heads == 9 ? 3 : 8;
   a.head_dim = 64;
   a.scale = 0.125F;
   return a;
@@ -150,20 +163,28 @@ Bench linear_bench() {
           .rows = rows};
 }
 
+template <int heads>
 std::unique_ptr<Job> make_attention_forward(std::int64_t rows) {
-  auto j = job(OpKind::attention_forward, attention());
-  j->matrix(rows, width).matrix(rows, kv_width).matrix(rows, kv_width);
+  const Attributes a = attention<heads>();
+  const std::int64_t q = heads * 64;
+  const std::int64_t kv = a.kv_heads * std::int64_t{64};
+  auto j = job(OpKind::attention_forward, a);
+  j->matrix(rows, q).matrix(rows, kv).matrix(rows, kv);
   j->ids(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 0));
-  j->matrix(rows, width).matrix(rows, 9);
+  j->matrix(rows, q).matrix(rows, heads);
   return j;
 }
 
+template <int heads>
 std::unique_ptr<Job> make_attention_backward(std::int64_t rows) {
-  auto j = job(OpKind::attention_backward, attention());
-  j->matrix(rows, width).matrix(rows, kv_width).matrix(rows, kv_width);
+  const Attributes a = attention<heads>();
+  const std::int64_t q = heads * 64;
+  const std::int64_t kv = a.kv_heads * std::int64_t{64};
+  auto j = job(OpKind::attention_backward, a);
+  j->matrix(rows, q).matrix(rows, kv).matrix(rows, kv);
   j->ids(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 0));
-  j->matrix(rows, width).positive(rows, 9).matrix(rows, width);
-  j->matrix(rows, width).matrix(rows, kv_width).matrix(rows, kv_width);
+  j->matrix(rows, q).positive(rows, heads).matrix(rows, q);
+  j->matrix(rows, q).matrix(rows, kv).matrix(rows, kv);
   return j;
 }
 
@@ -192,66 +213,119 @@ std::unique_ptr<Job> make_adamw(std::int64_t rows) {
   return j;
 }
 
-std::vector<Bench> benches() {
-  const auto pairs = [](double rows) {
-    return rows * (rows + 1) / 2 * 9 * 64;
-  };  // causal, all heads
-  std::vector<Bench> all{
-      linear_bench<OpKind::linear_forward, width, width>(),
-      linear_bench<OpKind::linear_forward, width, kv_width>(),
-      linear_bench<OpKind::linear_forward, width, mlp>(),
-      linear_bench<OpKind::linear_forward, mlp, width>(),
-      linear_bench<OpKind::linear_forward, width, part>(),
-      linear_bench<OpKind::linear_backward_input, width, mlp>(),
-      linear_bench<OpKind::linear_backward_input, mlp, width>(),
-      linear_bench<OpKind::linear_backward_input, width, part>(),
-      linear_bench<OpKind::linear_backward_weight, width, mlp>(),
-      linear_bench<OpKind::linear_backward_weight, mlp, width>(),
-      linear_bench<OpKind::linear_backward_weight, width, part>(),
-  };
+template <std::int64_t wide, std::int64_t narrow, std::int64_t keys>
+void add_layer_products(std::vector<Bench>& all) {
+  all.push_back(linear_bench<OpKind::linear_forward, narrow, narrow>());
+  all.push_back(linear_bench<OpKind::linear_forward, narrow, keys>());
+  all.push_back(linear_bench<OpKind::linear_forward, narrow, wide>());
+  all.push_back(linear_bench<OpKind::linear_forward, wide, narrow>());
+  all.push_back(linear_bench<OpKind::linear_backward_input, narrow, narrow>());
+  all.push_back(linear_bench<OpKind::linear_backward_input, narrow, wide>());
+  all.push_back(linear_bench<OpKind::linear_backward_input, wide, narrow>());
+  all.push_back(linear_bench<OpKind::linear_backward_weight, narrow, narrow>());
+  all.push_back(linear_bench<OpKind::linear_backward_weight, narrow, wide>());
+  all.push_back(linear_bench<OpKind::linear_backward_weight, wide, narrow>());
+}
+
+template <int heads>
+void add_attention(std::vector<Bench>& all) {
   for (const std::int64_t rows : {256, 512, 1024, 2048}) {
-    const double pair = pairs(static_cast<double>(rows));
-    all.push_back({.name = "attention_forward " + std::to_string(rows),
-                   .flops = 2 * 2 * pair,
-                   .make = make_attention_forward,
+    const auto n = static_cast<double>(rows);
+    const double pairs = n * (n + 1) / 2 * heads * 64;  // causal, all heads
+    const std::string shape = std::to_string(heads) + " heads " + std::to_string(rows);
+    all.push_back({.name = "attention_forward " + shape,
+                   .flops = 2 * 2 * pairs,
+                   .make = make_attention_forward<heads>,
                    .rows = rows});
-    all.push_back({.name = "attention_backward " + std::to_string(rows),
-                   .flops = 5 * 2 * pair,
-                   .make = make_attention_backward,
+    all.push_back({.name = "attention_backward " + shape,
+                   .flops = 5 * 2 * pairs,
+                   .make = make_attention_backward<heads>,
                    .rows = rows});
   }
+}
+
+template <std::int64_t mlp_width>
+void add_gated(std::vector<Bench>& all) {
+  const std::string shape = " " + std::to_string(mlp_width);
+  all.push_back({.name = "gated_forward" + shape, .make = [](std::int64_t rows) {
+                   auto j = job(OpKind::gated_forward);
+                   j->matrix(rows, mlp_width).matrix(rows, mlp_width).matrix(rows, mlp_width);
+                   return j;
+                 }});
+  all.push_back({.name = "gated_backward" + shape, .make = [](std::int64_t rows) {
+                   auto j = job(OpKind::gated_backward);
+                   j->matrix(rows, mlp_width).matrix(rows, mlp_width).matrix(rows, mlp_width);
+                   j->matrix(rows, mlp_width).matrix(rows, mlp_width);
+                   return j;
+                 }});
+}
+
+template <std::int64_t columns>
+void add_norms(std::vector<Bench>& all) {
+  const std::string shape = " " + std::to_string(columns);
+  all.push_back({.name = "rms_norm_forward" + shape, .make = [](std::int64_t rows) {
+                   auto j = job(OpKind::rms_norm_forward);
+                   j->matrix(rows, columns).matrix(columns, 1).matrix(rows, columns);
+                   j->matrix(rows, 1);
+                   return j;
+                 }});
+  all.push_back({.name = "rms_norm_backward" + shape, .make = [](std::int64_t rows) {
+                   auto j = job(OpKind::rms_norm_backward);
+                   j->matrix(rows, columns).matrix(columns, 1).matrix(rows, 1);
+                   j->matrix(rows, columns).matrix(rows, columns).matrix(columns, 1);
+                   return j;
+                 }});
+}
+
+template <std::int64_t columns>
+void add_passes(std::vector<Bench>& all) {
+  const std::string shape = " " + std::to_string(columns);
+  all.push_back({.name = "rope_forward" + shape, .make = [](std::int64_t rows) {
+                   Attributes a;
+                   a.heads = columns / 64;
+                   a.head_dim = 64;
+                   auto j = job(OpKind::rope_forward, a);
+                   j->matrix(rows, columns).matrix(rows, 64);
+                   return j;
+                 }});
+  all.push_back({.name = "add" + shape, .make = [](std::int64_t rows) {
+                   auto j = job(OpKind::add);
+                   j->matrix(rows, columns).matrix(rows, columns).again();
+                   return j;
+                 }});
+  all.push_back({.name = "embedding_backward" + shape, .make = [](std::int64_t rows) {
+                   auto j = job(OpKind::embedding_backward);
+                   std::vector<std::int32_t> slots(static_cast<std::size_t>(rows));
+                   for (std::size_t i = 0; i < slots.size(); ++i) {
+                     slots[i] = static_cast<std::int32_t>(i * 97 % slots.size());
+                   }
+                   j->ids(slots).matrix(rows, columns).matrix(rows, columns);
+                   return j;
+                 }});
+}
+
+std::vector<Bench> benches() {
+  std::vector<Bench> all;
+  add_layer_products<mlp, width, kv_width>(all);
+  all.push_back(linear_bench<OpKind::linear_forward, width, part>());
+  all.push_back(linear_bench<OpKind::linear_backward_input, width, part>());
+  all.push_back(linear_bench<OpKind::linear_backward_weight, width, part>());
+  add_layer_products<llama_mlp, llama_width, llama_kv>(all);
+  add_attention<9>(all);
+  add_attention<32>(all);
   all.push_back(
       {.name = "head_loss 49152", .flops = 3 * 2.0 * 256 * width * vocabulary, .make = make_head});
-  constexpr double wide = 256 * mlp * sizeof(float);
-  constexpr double narrow = 256 * width * sizeof(float);
-  all.push_back({.name = "gated_forward", .bytes = 3 * wide, .make = [](std::int64_t rows) {
-                   auto j = job(OpKind::gated_forward);
-                   j->matrix(rows, mlp).matrix(rows, mlp).matrix(rows, mlp);
-                   return j;
-                 }});
-  all.push_back({.name = "gated_backward", .bytes = 5 * wide, .make = [](std::int64_t rows) {
-                   auto j = job(OpKind::gated_backward);
-                   j->matrix(rows, mlp).matrix(rows, mlp).matrix(rows, mlp);
-                   j->matrix(rows, mlp).matrix(rows, mlp);
-                   return j;
-                 }});
-  all.push_back({.name = "rms_norm_forward", .bytes = 2 * narrow, .make = [](std::int64_t rows) {
-                   auto j = job(OpKind::rms_norm_forward);
-                   j->matrix(rows, width).matrix(width, 1).matrix(rows, width).matrix(rows, 1);
-                   return j;
-                 }});
-  all.push_back({.name = "rms_norm_backward", .bytes = 3 * narrow, .make = [](std::int64_t rows) {
-                   auto j = job(OpKind::rms_norm_backward);
-                   j->matrix(rows, width).matrix(width, 1).matrix(rows, 1);
-                   j->matrix(rows, width).matrix(rows, width).matrix(width, 1);
-                   return j;
-                 }});
+  add_gated<mlp>(all);
+  add_gated<llama_mlp>(all);
+  add_norms<width>(all);
+  add_norms<llama_width>(all);
+  add_passes<width>(all);
+  add_passes<llama_width>(all);
   all.push_back({.name = "adamw 28M",
                  .bytes = 28.0 * vocabulary * width,
                  .make = make_adamw,
                  .rows = vocabulary});
   all.push_back({.name = "square_sum 28M",
-                 .bytes = 4.0 * vocabulary * width,
                  .make =
                      [](std::int64_t rows) {
                        auto j = job(OpKind::square_sum);
@@ -297,7 +371,10 @@ void run(benchmark::State& state, const Bench& bench, const OpTable& table, cons
     best = std::min(best, best_seconds(*work, table, 1));
   }
   const bool arithmetic = bench.flops > 0;
-  const double rate = (arithmetic ? bench.flops : bench.bytes) / best;
+  const double bytes = bench.bytes > 0 ? bench.bytes : work->bytes();
+  const double rate = (arithmetic ? bench.flops : bytes) / best;
+  state.counters["seconds"] = best;
+  state.counters["MB"] = bytes * 1e-6;
   state.counters[arithmetic ? "GFLOP/s" : "GB/s"] = rate * 1e-9;
   state.counters["of_ceiling"] = rate / (arithmetic ? top.flops_per_s : top.bytes_per_s);
 }
