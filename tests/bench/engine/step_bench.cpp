@@ -140,7 +140,7 @@ void print(const Measurement& best, const Options& options, const DeviceRates& t
 
 Status bench(const Options& options) {
   const ModelConfig config = config_of(options.shape);
-  PARBUCKLE_ASSIGN(const auto machine, Machine::create(0));
+  PARBUCKLE_ASSIGN(const auto machine, Machine::create({}));
   TimedTable timed(machine->ops());
   PARBUCKLE_ASSIGN(const DeviceRates top, measure_rates(machine->ops(), machine->device()));
   std::printf("%s\nceilings: %.0f GFLOP/s, %.1f GB/s\n",
@@ -159,7 +159,8 @@ Status bench(const Options& options) {
                                        .memory_bytes_per_s = top.memory_bytes_per_s}}};
   PARBUCKLE_ASSIGN(const Plan plan, parbuckle::plan(lowered.workload, hardware, {}));
   std::vector<std::string> warnings;
-  PARBUCKLE_ASSIGN(Tiers tiers, Tiers::take(plan, "", &warnings));
+  const std::vector<const Plan*> plans{&plan};
+  PARBUCKLE_ASSIGN(Tiers tiers, Tiers::take(plans, machine->device(), "", &warnings));
   PARBUCKLE_ASSIGN(const auto executor,
                    Executor::create({.plan = &plan,
                                      .workload = &lowered.workload,
