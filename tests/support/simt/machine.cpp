@@ -1,12 +1,10 @@
-#include "simt/machine.h"
-
 #include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 #include <cstring>
+#include <simt/machine.h>
+#include <simt/simt.h>
 #include <utility>
-
-#include "simt/simt.h"
 
 namespace parbuckle::simt {
 namespace {
@@ -15,6 +13,10 @@ namespace context = boost::context;
 
 constexpr std::size_t stack_bytes = 64 * 1024;
 
+std::string place(std::int64_t at) {
+  return "shared byte " + std::to_string(at);
+}
+
 }  // namespace
 
 /// One fiber per thread of a block, kept for the next block: each runs body after body.
@@ -22,7 +24,10 @@ struct Machine::Fibers {
   std::vector<context::fiber> threads;
   context::fiber scheduler;
 
-  void leave() { scheduler = std::move(scheduler).resume(); }
+  void leave(Machine& machine) {
+    scheduler = std::move(scheduler).resume();
+    machine.update_here();
+  }
 
   void resume(Machine& machine, std::size_t thread) {
     machine.current_ = static_cast<int>(thread);
@@ -35,10 +40,11 @@ struct Machine::Fibers {
                           context::fixedsize_stack(stack_bytes),
                           [this, &machine](context::fiber&& from) {
                             scheduler = std::move(from);
+                            machine.update_here();
                             while (true) {
                               machine.body_(machine.kernel_, Thread(machine, machine.current_));
                               machine.end_thread();
-                              leave();
+                              leave(machine);
                             }
                             return std::move(scheduler);
                           });
@@ -195,7 +201,7 @@ void Machine::end_thread() {
 
 void Machine::wait_for_block() {
   lanes_[static_cast<std::size_t>(current_)].state = State::at_block;
-  fibers_->leave();
+  fibers_->leave(*this);
 }
 
 void Machine::wait_for_warp(Collective collective, void* operand) {
@@ -203,7 +209,7 @@ void Machine::wait_for_warp(Collective collective, void* operand) {
   lane.state = State::at_warp;
   lane.collective = collective;
   lane.operand = operand;
-  fibers_->leave();
+  fibers_->leave(*this);
 }
 
 void Machine::sync_warp() {
@@ -213,84 +219,66 @@ void Machine::sync_warp() {
       epoch);
 }
 
-Machine::Access Machine::here() const {
-  return {current_, block_epoch_, warp_epochs_[static_cast<std::size_t>(current_ / warp_size)]};
+void Machine::update_here() {
+  here_ = {current_, block_epoch_, warp_epochs_[static_cast<std::size_t>(current_ / warp_size)]};
 }
 
-/// Whether `before` is known to have happened before what the current thread does now.
-bool Machine::ordered(const Access& before) const {
-  if (before.thread == nobody || before.thread == current_ || before.block_epoch < block_epoch_) {
-    return true;
-  }
+bool Machine::ordered_in_warp(const Access& before) const {
   if (before.thread == several_warps) {
     return false;
   }
   const int warp = before.thread >= 0 ? before.thread / warp_size : several_lanes - before.thread;
-  return warp == current_ / warp_size && before.warp_epoch < here().warp_epoch;
+  return warp == current_ / warp_size && before.warp_epoch < here_.warp_epoch;
 }
 
 /// Remembers this read beside earlier ones that a write would have to be ordered after, too.
 void Machine::note_read(Granule& granule) const {
-  const Access now = here();
   const Access& before = granule.read;
   if (ordered(before)) {
-    granule.read = now;
+    granule.read = here_;
     return;
   }
   const int warp = current_ / warp_size;
   const bool same_warp = before.thread >= 0 ? before.thread / warp_size == warp
                                             : before.thread == several_lanes - warp;
-  granule.read = now;
+  granule.read = here_;
   granule.read.thread = same_warp ? several_lanes - warp : several_warps;
 }
 
-bool Machine::in_shared(std::int64_t at, std::int64_t bytes) {
-  if (at >= 0 && at + bytes <= grid_.shared_bytes) {
-    return true;
-  }
+bool Machine::outside(std::int64_t at) {
   report(Mistake::out_of_bounds,
          "byte " + std::to_string(at) + " of " + std::to_string(grid_.shared_bytes) +
              " bytes of shared memory");
   return false;
 }
 
-bool Machine::shared_read(std::int64_t at, std::int64_t bytes) {
-  if (!in_shared(at, bytes)) {
-    return false;
+void Machine::check_read(Granule& granule, std::int64_t at) {
+  if (granule.in_flight) {
+    report(Mistake::in_flight, "reads " + place(at) + " before the copy into it was waited for");
+  } else if (granule.write.thread == nobody) {
+    report(Mistake::unwritten, "reads " + place(at) + " before anyone wrote it");
+  } else if (!ordered(granule.write)) {
+    report(Mistake::race,
+           "reads " + place(at) + ", written by thread " + std::to_string(granule.write.thread) +
+               " since the last barrier");
   }
-  for (std::int64_t i = at / granule_bytes; i * granule_bytes < at + bytes; ++i) {
-    Granule& granule = granules_[static_cast<std::size_t>(i)];
-    const std::string place = "shared byte " + std::to_string(at);
-    if (granule.in_flight) {
-      report(Mistake::in_flight, "reads " + place + " before the copy into it was waited for");
-    } else if (granule.write.thread == nobody) {
-      report(Mistake::unwritten, "reads " + place + " before anyone wrote it");
-    } else if (!ordered(granule.write)) {
-      report(Mistake::race,
-             "reads " + place + ", written by thread " + std::to_string(granule.write.thread) +
-                 " since the last barrier");
-    }
-    note_read(granule);
-  }
-  return true;
+  note_read(granule);
 }
 
 bool Machine::shared_write(std::int64_t at, std::int64_t bytes) {
-  if (!in_shared(at, bytes)) {
-    return false;
+  if (at < 0 || at + bytes > grid_.shared_bytes) {
+    return outside(at);
   }
   for (std::int64_t i = at / granule_bytes; i * granule_bytes < at + bytes; ++i) {
     Granule& granule = granules_[static_cast<std::size_t>(i)];
     if (granule.in_flight) {
-      report(Mistake::in_flight,
-             "writes shared byte " + std::to_string(at) + " while a copy into it is in flight");
+      report(Mistake::in_flight, "writes " + place(at) + " while a copy into it is in flight");
     }
     if (!ordered(granule.write) || !ordered(granule.read)) {
       report(Mistake::race,
-             "writes shared byte " + std::to_string(at) +
-                 ", used by another thread since the last barrier");
+             "writes " + place(at) + ", used by another thread since the last barrier");
     }
-    granule.write = here();
+    granule.write = here_;
     granule.read = {};
   }
   return true;
@@ -325,7 +313,7 @@ void Machine::wait_copies(std::size_t pending) {
 void Machine::land(const Copy& copy) {
   for (std::int64_t i = copy.to / granule_bytes; i * granule_bytes < copy.to + copy.bytes; ++i) {
     granules_[static_cast<std::size_t>(i)].in_flight = false;
-    granules_[static_cast<std::size_t>(i)].write = here();
+    granules_[static_cast<std::size_t>(i)].write = here_;
   }
   if (copy.from == nullptr) {
     std::memset(shared(copy.to), 0, static_cast<std::size_t>(copy.bytes));

@@ -13,6 +13,7 @@
 #include "parbuckle/status.h"
 
 #define SIMT_DEVICE __device__ __forceinline__
+#define SIMT_HOST_DEVICE __host__ __device__
 #define SIMT_UNROLL _Pragma("unroll")
 
 namespace parbuckle::simt {
@@ -36,11 +37,8 @@ SIMT_DEVICE float square_root(float x) {
 SIMT_DEVICE float exponential(float x) {
   return expf(x);
 }
-SIMT_DEVICE float error_function(float x) {
-  return erff(x);
-}
-SIMT_DEVICE float hyperbolic_tangent(float x) {
-  return tanhf(x);
+SIMT_DEVICE float complementary_error_function(float x) {
+  return erfcf(x);
 }
 SIMT_DEVICE double logarithm(double x) {
   return log(x);
@@ -132,6 +130,11 @@ class Thread {
     return __shfl_sync(everyone, value, from);
   }
   SIMT_DEVICE static bool any(bool value) { return __any_sync(everyone, value) != 0; }
+  /// The first lane whose value is true; warp_size where none is.
+  SIMT_DEVICE static int first(bool value) {
+    const unsigned set = __ballot_sync(everyone, value);
+    return set == 0 ? warp_size : __ffs(static_cast<int>(set)) - 1;
+  }
 
   template <class T>
   SIMT_DEVICE static Shared<T> shared(std::int64_t begin_bytes, std::int64_t /*count*/) {

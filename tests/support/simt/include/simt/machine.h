@@ -66,7 +66,22 @@ class Machine {
   void wait_for_warp(Collective collective, void* operand);
   void sync_warp();
   /// Shared memory, addresses in bytes. False: out of bounds, nothing may be touched.
-  bool shared_read(std::int64_t at, std::int64_t bytes);
+  bool shared_read(std::int64_t at, std::int64_t bytes) {
+    if (at < 0 || at + bytes > grid_.shared_bytes) {
+      return outside(at);
+    }
+    for (std::int64_t i = at / granule_bytes; i * granule_bytes < at + bytes; ++i) {
+      Granule& granule = granules_[static_cast<std::size_t>(i)];
+      // Nearly every read: written before the last barrier, and read by nobody else since.
+      if (granule.write.thread == nobody || granule.in_flight || !ordered(granule.write) ||
+          !ordered(granule.read)) {
+        check_read(granule, at);
+      } else {
+        granule.read = here_;
+      }
+    }
+    return true;
+  }
   bool shared_write(std::int64_t at, std::int64_t bytes);
   [[nodiscard]] std::byte* shared(std::int64_t at) { return shared_.data() + at; }
   void copy_async(std::int64_t to, const std::byte* from, std::int64_t bytes);
@@ -112,10 +127,16 @@ class Machine {
   bool release();
   bool release_warp(int warp);
   void end_thread();
-  bool in_shared(std::int64_t at, std::int64_t bytes);
-  [[nodiscard]] bool ordered(const Access& before) const;
+  bool outside(std::int64_t at);
+  void check_read(Granule& granule, std::int64_t at);
+  /// Whether `before` is known to have happened before what the current thread does now.
+  [[nodiscard]] bool ordered(const Access& before) const {
+    return before.block_epoch < here_.block_epoch || before.thread == here_.thread ||
+           before.thread == nobody || ordered_in_warp(before);
+  }
+  [[nodiscard]] bool ordered_in_warp(const Access& before) const;
   void note_read(Granule& granule) const;
-  [[nodiscard]] Access here() const;
+  void update_here();
   void land(const Copy& copy);
 
   std::unique_ptr<Fibers> fibers_;
@@ -126,6 +147,7 @@ class Machine {
   std::vector<Granule> granules_;
   std::vector<std::uint32_t> warp_epochs_;
   std::uint32_t block_epoch_ = 0;
+  Access here_;  // what the current thread does now
   int threads_ = 0;
   int current_ = nobody;
   Grid grid_;

@@ -5,14 +5,14 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <simt/bf16.h>
+#include <simt/machine.h>
 #include <string>
 
 #include "parbuckle/status.h"
 
-#include "simt/bf16.h"
-#include "simt/machine.h"
-
 #define SIMT_DEVICE inline
+#define SIMT_HOST_DEVICE
 #define SIMT_UNROLL
 
 namespace parbuckle::simt {
@@ -28,11 +28,8 @@ inline float square_root(float x) {
 inline float exponential(float x) {
   return std::exp(x);
 }
-inline float error_function(float x) {
-  return std::erf(x);
-}
-inline float hyperbolic_tangent(float x) {
-  return std::tanh(x);
+inline float complementary_error_function(float x) {
+  return std::erfc(x);
 }
 inline double logarithm(double x) {
   return std::log(x);
@@ -210,19 +207,26 @@ class Thread {
         &mine);
     return mine.result;
   }
-  [[nodiscard]] bool any(bool value) const {
+  [[nodiscard]] bool any(bool value) const { return first(value) < warp_size; }
+  /// The first lane whose value is true; warp_size where none is.
+  [[nodiscard]] int first(bool value) const {
+    struct Operand {
+      bool value;
+      int first;
+    } mine{value, warp_size};
     machine_->wait_for_warp(
         [](std::span<void* const, warp_size> lanes) {
-          bool result = false;
-          for (void* const lane : lanes) {
-            result = result || *static_cast<bool*>(lane);
+          int first = 0;
+          while (first < warp_size &&
+                 !static_cast<Operand*>(lanes[static_cast<std::size_t>(first)])->value) {
+            ++first;
           }
           for (void* const lane : lanes) {
-            *static_cast<bool*>(lane) = result;
+            static_cast<Operand*>(lane)->first = first;
           }
         },
-        &value);
-    return value;
+        &mine);
+    return mine.first;
   }
 
   template <class T>
