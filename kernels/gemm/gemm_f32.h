@@ -1,5 +1,5 @@
 // c(m, n) = a(m, k) b(k, n) in fp32 on the plain cores, for parity with the CPU. Each element of c is summed by one thread,
-// k ascending, so its bits depend on k alone.
+// k ascending in chunks of 16, so its bits depend on k alone.
 #pragma once
 
 #include <cstdint>

@@ -33,6 +33,7 @@ struct Collect {
     t.sync();
     if (t.index() == 0) {
       std::int64_t sum = 0;
+      SIMT_ROLLED
       for (int i = 0; i < threads; ++i) {
         const std::int64_t next = places[i + 1];
         places[i] = sum;

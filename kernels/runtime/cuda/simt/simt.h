@@ -15,6 +15,7 @@
 #define SIMT_DEVICE __device__ __forceinline__
 #define SIMT_HOST_DEVICE __host__ __device__
 #define SIMT_UNROLL _Pragma("unroll")
+#define SIMT_ROLLED _Pragma("unroll 1")
 
 namespace parbuckle::simt {
 
@@ -187,7 +188,7 @@ struct Queue {
 };
 
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::threads) run_kernel(const Kernel kernel) {
+__global__ void __launch_bounds__(Kernel::threads, 1) run_kernel(const Kernel kernel) {
   kernel(Thread());
 }
 
