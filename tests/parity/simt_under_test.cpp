@@ -1,11 +1,11 @@
-#include "tests/support/simt/simt_table.h"
+#include "tests/support/device_table.h"
 #include "tests/support/table_under_test.h"
 
 namespace parbuckle {
 
 OpTable table_under_test() {
-  static SimtTable simt(7);
-  return simt.table();
+  static DeviceTable device(7);
+  return device.table();
 }
 
 }  // namespace parbuckle

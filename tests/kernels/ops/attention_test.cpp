@@ -109,9 +109,9 @@ TEST(CudaAttention, RefusesAPositionBeyondTheCache) {
   OpCase cached(OpKind::attention_cached, attributes_of(c));
   cached.floats(1, 4, 1).floats(1, 4, 2).floats(1, 4, 3).values(Ids{8});
   cached.floats(8, 4, 4).floats(8, 4, 5).floats(1, 4, 0);
-  SimtTable simt(1);
+  DeviceTable device(1);
   std::vector<OpCase::Operand> operands;
-  const Status status = cached.run(simt.table(), operands);
+  const Status status = cached.run(device.table(), operands);
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_NE(status.message().find("position 8 of row 0"), std::string::npos);
 }

@@ -174,10 +174,10 @@ TEST(CudaRope, RefusesAnOddHead) {
   Attributes a;
   a.heads = 1;
   a.head_dim = 5;
-  SimtTable simt(1);
+  DeviceTable device(1);
   std::vector<OpCase::Operand> operands;
   const Status status =
-      OpCase(OpKind::rope_forward, a).floats(2, 5, 1).floats(2, 5, 2).run(simt.table(), operands);
+      OpCase(OpKind::rope_forward, a).floats(2, 5, 1).floats(2, 5, 2).run(device.table(), operands);
   EXPECT_EQ(status.message(), "head_dim 5: rotary positions need an even number");
 }
 
@@ -213,17 +213,17 @@ TEST(CudaEmbedding, LookupsAndTheirGradientsEqualTheReference) {
 }
 
 TEST(CudaEmbedding, APositionBeyondTheTableIsFoundAndNamed) {
-  SimtTable simt(1);
+  DeviceTable device(1);
   std::vector<OpCase::Operand> operands;
   const OpCase call = OpCase(OpKind::position_forward)
                           .values(std::vector<std::int32_t>{0, 3, 4})
                           .floats(3, 5, 1)
                           .floats(3, 5, 2);
-  const Status status = call.run(simt.table(), operands);
+  const Status status = call.run(device.table(), operands);
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_EQ(status.message(), "position 3 of row 1: the table or cache has not so many rows");
   const OpCase good = OpCase(OpKind::add).floats(1, 5, 1).floats(1, 5, 2).floats(1, 5, 0);
-  EXPECT_TRUE(good.run(simt.table(), operands).ok()) << "a fault is told once";
+  EXPECT_TRUE(good.run(device.table(), operands).ok()) << "a fault is told once";
 }
 
 TEST(CudaPointwise, MovesAndAdds) {

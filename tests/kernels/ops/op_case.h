@@ -1,4 +1,5 @@
-// One call of an operator on copies of its operands: on the reference, and on the harness under five orders of warps.
+// One call of an operator on copies of its operands: on the reference, and on the device under test five times; on the
+// harness each time with another order of warps.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +13,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/op.h"
+#include "tests/support/device_table.h"
 #include "tests/support/near.h"
 #include "tests/support/op_call.h"
 #include "tests/support/reference_table.h"
-#include "tests/support/simt/simt_table.h"
 
 namespace parbuckle::testing {
 
@@ -92,11 +93,11 @@ class OpCase {
     }
     return call.run(table);
   }
-  /// On the harness, with one order of warps.
+  /// On the device under test, with one order of warps.
   [[nodiscard]] std::vector<Operand> result(std::uint64_t order = 1) const {
-    SimtTable simt(order);
+    DeviceTable device(order);
     std::vector<Operand> operands;
-    const Status status = run(simt.table(), operands);
+    const Status status = run(device.table(), operands);
     EXPECT_TRUE(status.ok()) << status.message();
     return operands;
   }

@@ -103,9 +103,9 @@ TEST(CudaHead, TwoPassesEqualTheReference) {
 }
 
 TEST(CudaHead, ATargetOutsideTheVocabularyIsRefused) {
-  SimtTable simt(1);
+  DeviceTable device(1);
   std::vector<OpCase::Operand> operands;
-  const Status status = loss_case({3, 1, {20, 10}}, {1, 30, 31}).run(simt.table(), operands);
+  const Status status = loss_case({3, 1, {20, 10}}, {1, 30, 31}).run(device.table(), operands);
   EXPECT_EQ(status.message(), "target 30 of row 1: the vocabulary has not so many entries");
 }
 
@@ -256,9 +256,9 @@ TEST(CudaAdamw, ANonFiniteGradientIsAnError) {
     OpCase call(OpKind::adamw);
     call.floats(1, 1000, 1).floats(1, 1000, 3).floats(1, 1000, 4).values(g);
     call.structure(some_update());
-    SimtTable simt(1);
+    DeviceTable device(1);
     std::vector<OpCase::Operand> operands;
-    const Status status = call.run(simt.table(), operands);
+    const Status status = call.run(device.table(), operands);
     EXPECT_EQ(status.code(), Code::invalid_argument);
     EXPECT_NE(status.message().find("element 999"), std::string::npos);
   }

@@ -14,6 +14,7 @@
 #define SIMT_DEVICE inline
 #define SIMT_HOST_DEVICE
 #define SIMT_UNROLL
+#define SIMT_ROLLED
 
 namespace parbuckle::simt {
 
