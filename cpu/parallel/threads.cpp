@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <sched.h>
-#include <sstream>
 #include <strings.h>
 
 namespace parbuckle::cpu {
@@ -39,28 +38,6 @@ std::optional<double> quota_of(const fs::path& group) {
   return std::nullopt;
 }
 
-/// A container often mounts only its own group, at the root: groups that are not there set no limit.
-void tighten(std::optional<double>& quota, const fs::path& root, fs::path group) {
-  for (group = group.relative_path();; group = group.parent_path()) {
-    if (const auto here = quota_of(root / group)) {
-      quota = quota ? std::min(*quota, *here) : *here;
-    }
-    if (group.empty()) {
-      return;
-    }
-  }
-}
-
-bool lists_cpu(const std::string& controllers) {
-  std::istringstream words(controllers);
-  for (std::string word; std::getline(words, word, ',');) {
-    if (word == "cpu") {
-      return true;
-    }
-  }
-  return false;
-}
-
 int affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -72,28 +49,17 @@ int affinity_cores() {
 
 }  // namespace
 
-std::optional<int> quota_cores(const fs::path& cgroup_file, const fs::path& mount) {
-  std::optional<double> quota;
-  std::ifstream in(cgroup_file);
-  for (std::string line; std::getline(in, line);) {  // hierarchy:controllers:/path
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) {
-      continue;
-    }
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path group = line.substr(second + 1);
-    if (controllers.empty()) {
-      tighten(quota, mount, group);
-    } else if (lists_cpu(controllers)) {
-      tighten(quota, mount / "cpu", group);
-      tighten(quota, mount / "cpu,cpuacct", group);
+std::optional<int> quota_cores(const ControlGroupFiles& files) {
+  std::optional<double> tightest;
+  for (const fs::path& group : control_groups("cpu", files)) {
+    if (const std::optional<double> quota = quota_of(group)) {
+      tightest = std::min(tightest.value_or(*quota), *quota);
     }
   }
-  if (!quota) {
+  if (!tightest) {
     return std::nullopt;
   }
-  return std::max(1, static_cast<int>(std::ceil(*quota)));
+  return std::max(1, static_cast<int>(std::ceil(*tightest)));
 }
 
 std::optional<int> parse_omp_num_threads(const std::string& value) {
@@ -110,7 +76,7 @@ std::optional<int> parse_omp_num_threads(const std::string& value) {
 ThreadLimits thread_limits() {
   ThreadLimits limits;
   limits.affinity = affinity_cores();
-  limits.quota = quota_cores("/proc/self/cgroup", "/sys/fs/cgroup");
+  limits.quota = quota_cores();
   if (const char* const value = std::getenv("OMP_NUM_THREADS")) {
     limits.omp_num_threads = parse_omp_num_threads(value);
   }

@@ -1,9 +1,10 @@
 // How many threads this process may use, and whether OpenMP waits without spinning.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
+
+#include "engine/base/control_groups.h"
 
 namespace parbuckle::cpu {
 
@@ -21,9 +22,7 @@ int thread_count(const ThreadLimits& limits);
 ThreadLimits thread_limits();
 
 /// The tightest quota from the process's own control group up to the root, in cores rounded up.
-/// `cgroup_file` is /proc/self/cgroup, `mount` is /sys/fs/cgroup; both given so that tests can lay them out.
-std::optional<int> quota_cores(const std::filesystem::path& cgroup_file,
-                               const std::filesystem::path& mount);
+std::optional<int> quota_cores(const ControlGroupFiles& files = {});
 
 /// First number of a value of OMP_NUM_THREADS ("4", "4,2"); nullopt if there is none above 0.
 std::optional<int> parse_omp_num_threads(const std::string& value);

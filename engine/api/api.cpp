@@ -37,9 +37,12 @@ Result<Plan> plan_forward(const Lowered& lowered,
   return made;
 }
 
-Result<Tiers> take_tiers(const Plan& made, const MemoryConfig& memory, Observer& observer) {
+Result<Tiers> take_tiers(std::span<const Plan* const> plans,
+                         Machine& machine,
+                         const MemoryConfig& memory,
+                         Observer& observer) {
   std::vector<std::string> warnings;
-  PARBUCKLE_ASSIGN(Tiers tiers, Tiers::take(made, memory.nvme_path, &warnings));
+  PARBUCKLE_ASSIGN(Tiers tiers, Tiers::take(plans, machine.device(), memory.nvme_path, &warnings));
   for (const std::string& warning : warnings) {
     observer.on_note(warning);
   }
@@ -115,7 +118,7 @@ Result<EvalRecord> evaluate(const EvalConfig& config, Observer& observer) {
   PARBUCKLE_ASSIGN(const OpenedModel model, open_model(config.model, observer));
   PARBUCKLE_ASSIGN(const Dataset data,
                    open_data(config.data, model, config.dataset, config.max_eval_rows, observer));
-  PARBUCKLE_ASSIGN(const auto machine, Machine::create(config.memory.threads));
+  PARBUCKLE_ASSIGN(const auto machine, Machine::create(config.memory));
   Planned planned;
   PARBUCKLE_ASSIGN(
       planned.lowered,
@@ -124,7 +127,8 @@ Result<EvalRecord> evaluate(const EvalConfig& config, Observer& observer) {
   PARBUCKLE_ASSIGN(const Hardware hardware, hardware_for(config.memory, *machine, {}, &note));
   PARBUCKLE_ASSIGN(planned.plan,
                    plan_forward(planned.lowered, config.memory, hardware, model, observer));
-  PARBUCKLE_ASSIGN(Tiers tiers, take_tiers(planned.plan, config.memory, observer));
+  const std::vector<const Plan*> plans{&planned.plan};
+  PARBUCKLE_ASSIGN(Tiers tiers, take_tiers(plans, *machine, config.memory, observer));
   PARBUCKLE_ASSIGN(const auto run,
                    EvalRun::create(planned, model.folder.config(), *machine, tiers));
   PARBUCKLE_TRY(load_weights(model.folder, planned.lowered, run->executor()));
@@ -146,7 +150,7 @@ Result<Generation> generate(const GenerateConfig& config,
     return invalid("--prompt is empty: there is nothing to continue");
   }
   const auto prompt_tokens = static_cast<std::int64_t>(generation.prompt_ids.size());
-  PARBUCKLE_ASSIGN(const auto machine, Machine::create(config.memory.threads));
+  PARBUCKLE_ASSIGN(const auto machine, Machine::create(config.memory));
   const GenerationSizes sizes{.prompt_tokens = prompt_tokens,
                               .cache_rows = prompt_tokens + config.max_new_tokens};
   PARBUCKLE_ASSIGN(GenerationPrograms programs,
@@ -162,7 +166,8 @@ Result<Generation> generate(const GenerateConfig& config,
                                 hardware,
                                 {.workload = &prefill.lowered.workload, .plan = &prefill.plan}));
   PARBUCKLE_TRY(check_plan(decode.lowered.workload, decode.plan));
-  PARBUCKLE_ASSIGN(Tiers tiers, take_tiers(prefill.plan, config.memory, observer));
+  const std::vector<const Plan*> plans{&prefill.plan, &decode.plan};
+  PARBUCKLE_ASSIGN(Tiers tiers, take_tiers(plans, *machine, config.memory, observer));
   PARBUCKLE_ASSIGN(const auto first,
                    LogitsPass::create(prefill, model.folder.config(), *machine, tiers));
   PARBUCKLE_ASSIGN(const auto next,
@@ -228,7 +233,7 @@ Result<std::string> tokenize(const TokenizeConfig& config) {
 }
 
 Result<std::string> probe(const MemoryConfig& config, Observer& observer) {
-  PARBUCKLE_ASSIGN(const auto machine, Machine::create(config.threads));
+  PARBUCKLE_ASSIGN(const auto machine, Machine::create(config));
   std::string note;
   PARBUCKLE_ASSIGN(const Hardware hardware, hardware_for(config, *machine, {}, &note));
   if (!note.empty()) {

@@ -100,8 +100,8 @@ constexpr std::array<std::string_view, 5> words_of(LaneKind /*type*/) {
 constexpr std::array<std::string_view, 3> words_of(Window /*type*/) {
   return {"after", "fused", "lazy"};
 }
-constexpr std::array<std::string_view, 2> words_of(ActivationPlace /*type*/) {
-  return {"host", "nvme"};
+constexpr std::array<std::string_view, 3> words_of(WaitsIn /*type*/) {
+  return {"compute", "host", "nvme"};
 }
 constexpr std::array<std::string_view, 8> words_of(TaskKind /*type*/) {
   return {
@@ -349,6 +349,7 @@ void describe(T& value, Visit&& visit) {
   visit("boundary", value.boundary);
   visit("gradient", value.gradient);
   visit("resident", value.resident);
+  visit("hosted", value.hosted);
   visit("prefetch", value.prefetch);
 }
 template <Is<Allocation> T, class Visit>
@@ -387,6 +388,8 @@ void describe(T& value, Visit&& visit) {
   visit("micro_batch", value.micro_batch);
   visit("allocation", value.allocation);
   visit("offset", value.offset);
+  visit("host", value.host);
+  visit("host_offset", value.host_offset);
   visit("bytes", value.bytes);
   visit("after_task", value.after_task);
   visit("after_transfers", value.after_transfers);
@@ -403,7 +406,10 @@ void describe(T& value, Visit&& visit) {
   visit("role", value.role);
   visit("read", value.read);
   visit("written", value.written);
+  visit("down", value.down);
+  visit("up", value.up);
   visit("resident", value.resident);
+  visit("hosted", value.hosted);
   visit("stored", value.stored);
 }
 template <Is<Interval> T, class Visit>
@@ -422,6 +428,7 @@ void describe(T& value, Visit&& visit) {
   visit("timeline", value.timeline);
   visit("bytes", value.bytes);
   visit("arena_peak_bytes", value.arena_peak_bytes);
+  visit("device_arena_peak_bytes", value.device_arena_peak_bytes);
 }
 template <Is<Bound> T, class Visit>
 void describe(T& value, Visit&& visit) {
@@ -429,6 +436,8 @@ void describe(T& value, Visit&& visit) {
   visit("read_s", value.read_s);
   visit("write_s", value.write_s);
   visit("duplex_s", value.duplex_s);
+  visit("down_s", value.down_s);
+  visit("up_s", value.up_s);
   visit("step_s", value.step_s);
   visit("limited_by", value.limited_by);
 }
@@ -443,6 +452,7 @@ void describe(T& value, Visit&& visit) {
   visit("tasks", value.tasks);
   visit("transfers", value.transfers);
   visit("homes", value.homes);
+  visit("device_arena_bytes", value.device_arena_bytes);
   visit("host_arena_bytes", value.host_arena_bytes);
   visit("nvme_pool_bytes", value.nvme_pool_bytes);
   visit("bytes", value.bytes);

@@ -3,8 +3,9 @@
 //
 // One Plan is one step in steady state. Its order of events:
 //  - `tasks` run on the compute lane in order; task t starts when task t-1 has ended and its `waits` have completed.
-//  - `transfers` of one lane run in the order in which they stand here, one at a time; a transfer starts when the one
-//    before it in its lane has ended, task `after_task` has ended (-1: at once) and `after_transfers` have completed.
+//  - `transfers` of one lane start in the order in which they stand here, and end in that order; up to lane_depth(lane) of
+//    them are under way at once. A transfer starts when the one before it in its lane has started, task `after_task` has ended
+//    (-1: at once) and `after_transfers` have ended. Whatever needs the one before it to have *ended* says so there.
 //  - Between steps everything is idle: all transfers of a step complete before the next step begins.
 #pragma once
 
@@ -20,20 +21,30 @@
 
 namespace parbuckle {
 
+/// Transfers of one lane that are under way at once: to a drive, enough that blocks of 1-4 MiB fill its queue. A link is a
+/// stream of copies, one at a time.
+constexpr std::int32_t lane_depth(LaneKind lane) {
+  return lane == LaneKind::nvme_read || lane == LaneKind::nvme_write ? 8 : 1;
+}
+
 enum class Window { after, fused, lazy };
 std::string_view to_string(Window window);
 
-enum class ActivationPlace { host, nvme };
+/// Where something waits between its uses: in the memory that computes, in the host's beside a device with memory of
+/// its own, or on the drive.
+enum class WaitsIn { compute, host, nvme };
+std::string_view to_string(WaitsIn place);
 
 /// What was chosen among the alternatives; equal Choices expand to equal tasks.
 struct Choice {
   std::int32_t group = 1;  // micro-batches per visit of a unit: 1 micro-batch-major, M layer-major
   Window window = Window::after;
-  std::vector<std::int32_t> alternative;    // per unit, index into Unit::alternatives
-  std::vector<ActivationPlace> activation;  // per unit: where what it saves waits for the backward
-  ActivationPlace boundary = ActivationPlace::host;
-  ActivationPlace gradient = ActivationPlace::host;
+  std::vector<std::int32_t> alternative;  // per unit, index into Unit::alternatives
+  std::vector<WaitsIn> activation;        // per unit: where what it saves waits for the backward
+  WaitsIn boundary = WaitsIn::compute;
+  WaitsIn gradient = WaitsIn::compute;
   std::vector<SpanId> resident;  // persistent spans whose home is compute memory
+  std::vector<SpanId> hosted;    // persistent spans whose home is host memory beside a device
   std::int32_t prefetch = 1;     // visits ahead that are fetched; 0: on demand
   friend bool operator==(const Choice&, const Choice&) = default;
 };
@@ -87,9 +98,11 @@ struct Transfer {
   LaneKind lane = LaneKind::nvme_read;
   BlockId block;
   std::int32_t micro_batch = -1;
-  AllocationId allocation;
+  AllocationId allocation;  // h2d, d2h: in the device's memory; nvme lanes: in the host's
   std::int64_t offset = 0;  // bytes into the allocation
-  std::int64_t bytes = 0;   // at the largest ShapeKey, rounded up to page_bytes
+  AllocationId host;        // h2d, d2h only: the host's side
+  std::int64_t host_offset = 0;
+  std::int64_t bytes = 0;  // at the largest ShapeKey, rounded up to page_bytes
   std::int32_t after_task = -1;
   std::vector<TransferId> after_transfers;
   friend bool operator==(const Transfer&, const Transfer&) = default;
@@ -99,8 +112,8 @@ struct Transfer {
 struct Home {
   BlockId block;
   Tier tier = Tier::host;
-  AllocationId allocation;  // host: a resident allocation
-  std::int64_t offset = 0;  // host: bytes into the allocation
+  AllocationId allocation;  // device, host: a resident allocation of that tier
+  std::int64_t offset = 0;  // device, host: bytes into the allocation
   friend bool operator==(const Home&, const Home&) = default;
 };
 
@@ -108,10 +121,16 @@ struct RoleBytes {
   Role role = Role::weight;
   std::int64_t read = 0;      // nvme -> host, per step
   std::int64_t written = 0;   // host -> nvme, per step
-  std::int64_t resident = 0;  // held in host memory always
+  std::int64_t down = 0;      // host -> device, per step
+  std::int64_t up = 0;        // device -> host, per step
+  std::int64_t resident = 0;  // held in compute memory always
+  std::int64_t hosted = 0;    // held in host memory always, beside a device
   std::int64_t stored = 0;    // held on nvme
   friend bool operator==(const RoleBytes&, const RoleBytes&) = default;
 };
+
+/// The member of `role` that counts what crosses `lane`. REQUIRES: lane is not compute.
+std::int64_t& moved(RoleBytes& role, LaneKind lane);
 
 /// One row of the timeline of a plan (predicted) or of a step (measured).
 struct Interval {
@@ -130,8 +149,9 @@ struct Timeline {
 /// What happened in one step, in the timeline type of the plan.
 struct StepTrace {
   Timeline timeline;
-  std::vector<RoleBytes> bytes;  // moved in this step, by role
-  std::int64_t arena_peak_bytes = 0;
+  std::vector<RoleBytes> bytes;              // moved in this step, by role
+  std::int64_t arena_peak_bytes = 0;         // of the host's arena
+  std::int64_t device_arena_peak_bytes = 0;  // of the device's
   friend bool operator==(const StepTrace&, const StepTrace&) = default;
 };
 
@@ -141,6 +161,8 @@ struct Bound {
   double read_s = 0;
   double write_s = 0;
   double duplex_s = 0;
+  double down_s = 0;       // host -> device
+  double up_s = 0;         // device -> host
   double step_s = 0;       // the largest of them plus fill and drain
   std::string limited_by;  // "compute", "nvme_read", ...
   friend bool operator==(const Bound&, const Bound&) = default;
@@ -155,10 +177,11 @@ struct Plan {
   std::vector<Allocation> allocations;
   std::vector<Task> tasks;
   std::vector<Transfer> transfers;
-  std::vector<Home> homes;            // one per persistent block, in block order
-  std::int64_t host_arena_bytes = 0;  // exact size of the host arena
-  std::int64_t nvme_pool_bytes = 0;   // what the pool must hold
-  std::vector<RoleBytes> bytes;       // per role, sums over a step
+  std::vector<Home> homes;              // one per persistent block, in block order
+  std::int64_t device_arena_bytes = 0;  // exact size of the device's arena; 0: the host computes
+  std::int64_t host_arena_bytes = 0;    // exact size of the host arena
+  std::int64_t nvme_pool_bytes = 0;     // what the pool must hold
+  std::vector<RoleBytes> bytes;         // per role, sums over a step
   std::int64_t smallest_host_bytes =
       0;  // smallest budget that has a plan for this workload; 0: not searched
   Timeline predicted;

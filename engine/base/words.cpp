@@ -14,11 +14,29 @@ std::string_view to_string(Phase phase) {
 std::string_view to_string(LaneKind kind) {
   return words_of(kind)[static_cast<std::size_t>(kind)];
 }
+std::string_view to_string(WaitsIn place) {
+  return words_of(place)[static_cast<std::size_t>(place)];
+}
 std::string_view to_string(Window window) {
   return words_of(window)[static_cast<std::size_t>(window)];
 }
 std::string_view to_string(TaskKind kind) {
   return words_of(kind)[static_cast<std::size_t>(kind)];
+}
+
+std::int64_t& moved(RoleBytes& role, LaneKind lane) {
+  switch (lane) {
+    case LaneKind::h2d:
+      return role.down;
+    case LaneKind::d2h:
+      return role.up;
+    case LaneKind::nvme_write:
+      return role.written;
+    case LaneKind::nvme_read:
+    case LaneKind::compute:
+      break;
+  }
+  return role.read;
 }
 
 std::int64_t block_bytes(const Block& block, const ShapeKey& shape) {

@@ -170,7 +170,9 @@ void Lowering::place_head_gradients() {
       span("embedding.sparse_gradient", sparse_bytes, {.role = Role::sparse_gradient});
   table_partial_ = add_partial("embedding.rows", vocabulary_);
   if (tied()) {
-    touched_rows_ = span("head.touched_rows", sparse_bytes, {.role = Role::sparse_gradient});
+    // In memory until the embedding's backward, so that the norm reads nothing from the drive.
+    touched_rows_ =
+        span("head.touched_rows", sparse_bytes, {.role = Role::sparse_gradient, .pinned = true});
   }
   std::vector<TablePart>& parts = tables_.back().parts;
   for (std::size_t p = 0; p < parts.size(); ++p) {

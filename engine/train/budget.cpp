@@ -73,6 +73,9 @@ Result<Budgets> resolve_budgets(const MemoryConfig& config,
                                 std::int64_t reserve,
                                 std::string* note) {
   Budgets budgets{.host_reserve_bytes = reserve, .nvme_bytes = 0};
+  if (const TierCapacity* const device = capacity(hardware, Tier::device)) {
+    budgets.device_bytes = device->free_bytes;
+  }
   const TierCapacity* const host = capacity(hardware, Tier::host);
   if (!config.host_memory.empty()) {
     PARBUCKLE_ASSIGN(budgets.host_bytes, parse_size(config.host_memory));

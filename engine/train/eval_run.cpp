@@ -28,7 +28,7 @@ Result<std::unique_ptr<EvalRun>> EvalRun::create(const Planned& planned,
                                                  const ModelConfig& config,
                                                  Machine& machine,
                                                  Tiers& tiers) {
-  std::unique_ptr<EvalRun> evaluator(new EvalRun(planned));
+  std::unique_ptr<EvalRun> evaluator(new EvalRun());  // private constructor
   PARBUCKLE_ASSIGN(evaluator->executor_, make_executor(planned, machine, tiers));
   PARBUCKLE_ASSIGN(StepInputs inputs,
                    StepInputs::bind(planned.lowered, config, *evaluator->executor_));

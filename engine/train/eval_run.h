@@ -30,8 +30,8 @@ class EvalRun {
   [[nodiscard]] Executor& executor() { return *executor_; }
 
  private:
-  explicit EvalRun(const Planned& planned) : planned_(planned) {}
-  const Planned& planned_;
+  EvalRun() = default;
+
   std::unique_ptr<Executor> executor_;
   std::optional<StepInputs> inputs_;
 };

@@ -132,6 +132,32 @@ Status add_program_times(Hardware& hardware,
   return {};
 }
 
+/// An emulated device is what it was told to be: its memory and its link, and the processor's times slowed down.
+void emulate(const EmulatedOptions& options, Hardware& hardware) {
+  hardware.name = "this machine with an emulated device";
+  for (ComputeDevice& device : hardware.devices) {
+    device.name = "emulated";
+    device.flops_per_s *= options.speed;
+    device.memory_bytes_per_s *= options.speed;
+  }
+  for (ProgramTime& time : hardware.program_times) {
+    time.seconds /= options.speed;
+  }
+  hardware.tiers.push_back(
+      {Tier::device, "emulated", options.memory_bytes, options.memory_bytes, "--device"});
+  const bool shared = options.duplex == LinkDuplex::shared;
+  const auto rate = static_cast<double>(options.link_bytes_per_s);
+  constexpr std::int32_t link_engine = 1;
+  for (const LaneKind kind : {LaneKind::h2d, LaneKind::d2h}) {
+    hardware.lanes.push_back({std::string(to_string(kind)),
+                              kind,
+                              options.latency_s,
+                              rate,
+                              shared ? rate / 2 : rate,
+                              shared ? link_engine : -1});
+  }
+}
+
 Result<Hardware> declared(const std::string& path) {
   std::ifstream in(path);
   if (!in) {
@@ -163,6 +189,9 @@ Result<Hardware> hardware_for(const MemoryConfig& config,
   }
   for (const Measured& workload : workloads) {
     PARBUCKLE_TRY(add_program_times(hardware, machine, workload, &measured));
+  }
+  if (machine.emulated()) {
+    emulate(*machine.emulated(), hardware);
   }
   if (!measured.empty()) {
     *note += measured + "kept for later runs. ";

@@ -1,23 +1,60 @@
 #include "engine/train/machine.h"
 
+#include <string_view>
 #include <utility>
 
 #include "cpu/op_table.h"
 #include "cpu/parallel/threads.h"
 #include "kernels/runtime/cpu/cpu_device.h"
+#include "kernels/runtime/emulated/emulated_device.h"
 
 namespace parbuckle {
 
-Result<std::unique_ptr<Machine>> Machine::create(std::int64_t threads) {
+namespace {
+
+Result<std::optional<EmulatedOptions>> emulated_options(const std::string& device) {
+  constexpr std::string_view prefix = "emulated:";
+  if (device == "cpu") {
+    return std::optional<EmulatedOptions>();
+  }
+  if (!device.starts_with(prefix)) {
+    return invalid("--device " + device +
+                   ": expected cpu, or emulated:memory=512MiB,link=1GB/s and what follows it");
+  }
+  PARBUCKLE_ASSIGN(const EmulatedOptions options,
+                   parse_emulated(std::string_view(device).substr(prefix.size())));
+  return std::optional(options);
+}
+
+Result<int> team_size(std::int64_t threads, const std::optional<EmulatedOptions>& emulated) {
+  const int most = cpu::thread_count(cpu::thread_limits());
+  if (emulated) {
+    if (threads > 0 || emulated->cores > most) {
+      return invalid("--device emulated: cores=" + std::to_string(emulated->cores) +
+                     (threads > 0 ? " and --threads: give cores alone"
+                                  : ", this process may use " + std::to_string(most)));
+    }
+    return emulated->cores;
+  }
   if (threads < 0 || threads > 4096) {
     return invalid("--threads " + std::to_string(threads) +
                    ": expected 0 (all this process may use) to 4096");
   }
-  const int count =
-      threads > 0 ? static_cast<int>(threads) : cpu::thread_count(cpu::thread_limits());
+  return threads > 0 ? static_cast<int>(threads) : most;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> Machine::create(const MemoryConfig& config) {
   std::unique_ptr<Machine> machine(new Machine);
-  PARBUCKLE_ASSIGN(machine->context_, cpu::Context::create(count));
-  PARBUCKLE_ASSIGN(machine->device_, CpuDevice::create());
+  PARBUCKLE_ASSIGN(machine->emulated_, emulated_options(config.device));
+  PARBUCKLE_ASSIGN(const int threads, team_size(config.threads, machine->emulated_));
+  PARBUCKLE_ASSIGN(machine->context_, cpu::Context::create(threads));
+  if (machine->emulated_) {
+    PARBUCKLE_ASSIGN(machine->device_, EmulatedDevice::create(*machine->emulated_));
+  } else {
+    PARBUCKLE_ASSIGN(machine->device_, CpuDevice::create());
+  }
   return machine;
 }
 

@@ -36,6 +36,18 @@ std::string to_json_line(const StepRecord& record) {
   line["predicted_step_seconds"] = record.predicted_step_seconds;
   line["nvme_read_bytes"] = record.nvme_read_bytes;
   line["nvme_written_bytes"] = record.nvme_written_bytes;
+  line["to_device_bytes"] = record.to_device_bytes;
+  line["from_device_bytes"] = record.from_device_bytes;
+  line["planned_nvme_read_bytes"] = record.planned_nvme_read_bytes;
+  line["planned_nvme_written_bytes"] = record.planned_nvme_written_bytes;
+  line["arena_peak_bytes"] = record.arena_peak_bytes;
+  Json& traffic = line["traffic"] = Json::object();
+  for (const RoleTraffic& role : record.traffic) {
+    traffic[role.role] = {{"read", role.read},
+                          {"written", role.written},
+                          {"planned_read", role.planned_read},
+                          {"planned_written", role.planned_written}};
+  }
   line["skipped"] = record.skipped;
   return line.dump();
 }
@@ -67,6 +79,14 @@ std::string to_json_line(const TrainReport& report) {
   line["planned_nvme_written_bytes"] = report.planned_nvme_written_bytes;
   line["nvme_read_bytes"] = report.nvme_read_bytes;
   line["nvme_written_bytes"] = report.nvme_written_bytes;
+  line["planned_device_bytes"] = report.planned_device_bytes;
+  line["measured_device_bytes"] = report.measured_device_bytes;
+  line["planned_to_device_bytes"] = report.planned_to_device_bytes;
+  line["planned_from_device_bytes"] = report.planned_from_device_bytes;
+  line["to_device_bytes"] = report.to_device_bytes;
+  line["from_device_bytes"] = report.from_device_bytes;
+  line["planned_arena_bytes"] = report.planned_arena_bytes;
+  line["measured_arena_peak_bytes"] = report.measured_arena_peak_bytes;
   line["state_hash"] = report.state_hash;
   return line.dump();
 }

@@ -97,6 +97,7 @@ Result<std::unique_ptr<Executor>> make_executor(const Planned& planned,
                            .op_table = machine.ops(),
                            .device = &machine.device(),
                            .arena = &*tiers.arena,
+                           .device_memory = tiers.device.get(),
                            .pool = tiers.pool.get()});
 }
 

@@ -115,6 +115,20 @@ LossSum StepInputs::losses() const {
   return sum;
 }
 
+std::string StepInputs::gradient_not_finite() const {
+  const Workload& workload = lowered_->workload;
+  for (const BlockId id : workload.spans[lowered_->bindings.partials.index()].blocks) {
+    const Block& block = workload.blocks[id.index()];
+    const auto first = static_cast<std::size_t>(block.span_offset) / sizeof(double);
+    const auto count = static_cast<std::size_t>(block.bytes) / sizeof(double);
+    const auto sums = partials_.subspan(first, count);
+    if (!std::all_of(sums.begin(), sums.end(), [](double sum) { return std::isfinite(sum); })) {
+      return block.name.substr(block.name.find('.') + 1);
+    }
+  }
+  return "";
+}
+
 double StepInputs::gradient_norm() const {
   double squares = 0;
   for (const double partial : partials_) {

@@ -39,6 +39,8 @@ class StepInputs {
   [[nodiscard]] LossSum losses() const;
   /// sqrt of all partial sums of squares in index order: the global norm where no task computed it.
   [[nodiscard]] double gradient_norm() const;
+  /// The first gradient whose squares do not add up to a number; empty: there is none.
+  [[nodiscard]] std::string gradient_not_finite() const;
 
  private:
   struct BatchBlock {

@@ -10,11 +10,11 @@
 #include "parbuckle/units.h"
 
 #include "engine/train/budget.h"
+#include "engine/train/comparison.h"
 #include "engine/train/hardware_cache.h"
 #include "engine/train/shapes.h"
 #include "engine/train/weights.h"
 #include "offload/plan/passive.h"
-#include "offload/plan/simulate.h"
 #include "offload/plan/text.h"
 #include "offload/probe/process_memory.h"
 
@@ -87,27 +87,6 @@ bool defers_updates(const Plan& plan) {
   return false;
 }
 
-/// The workload as it would be if `shape` were the largest ShapeKey.
-Workload up_to_shape(Workload workload, std::size_t shape) {
-  for (Family& family : workload.families) {
-    if (family.programs.size() > 1) {
-      family.programs.resize(shape + 1);
-      family.flops.resize(shape + 1);
-      family.traffic_bytes.resize(shape + 1);
-    }
-  }
-  workload.shapes.resize(shape + 1);
-  return workload;
-}
-
-std::int64_t total(const std::vector<RoleBytes>& bytes, std::int64_t RoleBytes::*member) {
-  return std::accumulate(
-      bytes.begin(),
-      bytes.end(),
-      std::int64_t{0},
-      [member](std::int64_t sum, const RoleBytes& row) { return sum + row.*member; });
-}
-
 double median(std::vector<double> values) {
   if (values.empty()) {
     return 0;
@@ -125,7 +104,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const TrainConfig& config, Obse
   PARBUCKLE_ASSIGN(OpenedModel model, open_model(config.model, observer));
   std::unique_ptr<Trainer> trainer(new Trainer(config, observer, std::move(model)));
   PARBUCKLE_TRY(trainer->open_training_data());
-  PARBUCKLE_ASSIGN(trainer->machine_, Machine::create(config.memory.threads));
+  PARBUCKLE_ASSIGN(trainer->machine_, Machine::create(config.memory));
   PARBUCKLE_TRY(trainer->lower_phases());
   PARBUCKLE_TRY(trainer->make_plans());
   return trainer;
@@ -203,12 +182,6 @@ Status Trainer::make_plans() {
     PARBUCKLE_TRY(check_plan(eval_->lowered.workload, eval_->plan));
   }
   deferred_ = defers_updates(train_.plan);
-  for (std::size_t shape = 0; shape < train_.lowered.workload.shapes.size(); ++shape) {
-    PARBUCKLE_ASSIGN(const auto seconds,
-                     family_seconds(up_to_shape(train_.lowered.workload, shape), hardware_));
-    PARBUCKLE_ASSIGN(const Timeline timeline, simulate(train_.plan, seconds, hardware_));
-    seconds_by_shape_.push_back(timeline.step_s);
-  }
   return {};
 }
 
@@ -217,7 +190,8 @@ std::string Trainer::plan_text() const {
   return parbuckle::plan_text(train_.lowered.workload, train_.plan) +
          "whole run: " + std::to_string(loader_->total_steps()) + " steps, " +
          format_seconds(steps * train_.plan.predicted.step_s) + ", " +
-         format_size(loader_->total_steps() * total(train_.plan.bytes, &RoleBytes::written)) +
+         format_size(loader_->total_steps() *
+                     sum_over_roles(train_.plan.bytes, &RoleBytes::written)) +
          " written to the drive\n";
 }
 
@@ -251,7 +225,12 @@ Status Trainer::open_output() {
 
 Status Trainer::take_memory() {
   std::vector<std::string> warnings;
-  PARBUCKLE_ASSIGN(tiers_, Tiers::take(train_.plan, config_.memory.nvme_path, &warnings));
+  std::vector<const Plan*> plans{&train_.plan};
+  if (eval_) {
+    plans.push_back(&eval_->plan);
+  }
+  PARBUCKLE_ASSIGN(tiers_,
+                   Tiers::take(plans, machine_->device(), config_.memory.nvme_path, &warnings));
   for (const std::string& warning : warnings) {
     observer_.on_note(warning);
   }
@@ -292,14 +271,6 @@ StepScalars Trainer::scalars_for(const StepBatch& batch) const {
           .step = updates_ + 1};
 }
 
-double Trainer::predicted_seconds() const {
-  double sum = 0;
-  for (const std::int32_t shape : inputs_->shapes()) {
-    sum += seconds_by_shape_[static_cast<std::size_t>(shape)];
-  }
-  return sum / static_cast<double>(inputs_->shapes().size());
-}
-
 Status Trainer::one_step(const StepBatch& batch) {
   ++steps_;
   const auto begin = Clock::now();
@@ -324,9 +295,10 @@ Status Trainer::one_step(const StepBatch& batch) {
                         }};
   PARBUCKLE_TRY(executor_->run_step(input, trace_));
   record.step_seconds = seconds_since(begin);
-  record.predicted_step_seconds = predicted_seconds();
-  record.nvme_read_bytes = total(trace_.bytes, &RoleBytes::read);
-  record.nvme_written_bytes = total(trace_.bytes, &RoleBytes::written);
+  const StepFacts facts{.shapes = inputs_->shapes(), .first = std::exchange(first_, false)};
+  PARBUCKLE_TRY(compare_with_plan(train_, hardware_, facts, trace_, record));
+  record.to_device_bytes = sum_over_roles(trace_.bytes, &RoleBytes::down);
+  record.from_device_bytes = sum_over_roles(trace_.bytes, &RoleBytes::up);
   PARBUCKLE_ASSIGN(const bool applied, judge_step(batch, record));
   pending_ = applied && deferred_;
   updates_ += applied ? 1 : 0;
@@ -352,8 +324,9 @@ Result<bool> Trainer::judge_step(const StepBatch& batch, StepRecord& record) {
     return false;
   }
   return Status(Code::data_corrupt,
-                "step " + std::to_string(steps_) +
-                    ": a gradient is not finite and there is no clipping (--max-grad-norm 0) to "
+                "step " + std::to_string(steps_) + ": the gradient of " +
+                    inputs_->gradient_not_finite() +
+                    " is not finite and there is no clipping (--max-grad-norm 0) to "
                     "drop the step; nothing was saved");
 }
 
@@ -367,8 +340,16 @@ Status Trainer::record_step(const StepBatch& batch, const StepRecord& measured) 
     step_seconds_.push_back(record.step_seconds);
     totals_.nvme_read_bytes += record.nvme_read_bytes;
     totals_.nvme_written_bytes += record.nvme_written_bytes;
-    totals_.planned_nvme_read_bytes += total(train_.plan.bytes, &RoleBytes::read);
-    totals_.planned_nvme_written_bytes += total(train_.plan.bytes, &RoleBytes::written);
+    totals_.to_device_bytes += record.to_device_bytes;
+    totals_.from_device_bytes += record.from_device_bytes;
+    totals_.planned_to_device_bytes += sum_over_roles(train_.plan.bytes, &RoleBytes::down);
+    totals_.planned_from_device_bytes += sum_over_roles(train_.plan.bytes, &RoleBytes::up);
+    totals_.measured_device_bytes =
+        std::max(totals_.measured_device_bytes, trace_.device_arena_peak_bytes);
+    totals_.planned_nvme_read_bytes += record.planned_nvme_read_bytes;
+    totals_.planned_nvme_written_bytes += record.planned_nvme_written_bytes;
+    totals_.measured_arena_peak_bytes =
+        std::max(totals_.measured_arena_peak_bytes, record.arena_peak_bytes);
     totals_.planned_step_seconds += record.predicted_step_seconds;
   }
   PARBUCKLE_TRY(metrics_->write(to_json_line(record)));
@@ -421,6 +402,8 @@ Result<TrainReport> Trainer::report() {
                                       : all_steps;
   totals_.planned_host_bytes =
       train_.plan.host_arena_bytes + train_.plan.budgets.host_reserve_bytes;
+  totals_.planned_device_bytes = train_.plan.device_arena_bytes;
+  totals_.planned_arena_bytes = train_.plan.host_arena_bytes;
   totals_.output_dir = config_.output_dir;
   PARBUCKLE_ASSIGN(totals_.state_hash, state_hash(train_.lowered, *executor_, losses_));
   PARBUCKLE_ASSIGN(const ProcessMemory memory, process_memory());

@@ -46,7 +46,6 @@ class Trainer {
   Status evaluate_now();
   Status save();
   Result<TrainReport> report();
-  [[nodiscard]] double predicted_seconds() const;
 
   const TrainConfig config_;
   Observer& observer_;
@@ -59,7 +58,6 @@ class Trainer {
   Planned train_;
   std::optional<Planned> eval_;
   Hardware hardware_;
-  std::vector<double> seconds_by_shape_;  // predicted step if all micro-batches had this shape
 
   Tiers tiers_;
   std::unique_ptr<Executor> executor_;
@@ -68,6 +66,7 @@ class Trainer {
   std::optional<MetricsFile> metrics_;
   StepTrace trace_;
 
+  bool first_ = true;         // no step has run yet
   bool pending_ = false;      // updates of the last step wait for the next one
   bool deferred_ = false;     // the plan has such updates
   std::int64_t steps_ = 0;    // seen, skipped ones included

@@ -115,7 +115,7 @@ Status load_weights(const ModelFolder& model, const Lowered& lowered, Executor& 
   for (std::size_t i = 0; i < lowered.parameters.size(); ++i) {
     PARBUCKLE_TRY(load_parameter(model, i, lowered.parameters[i], executor, buffer));
   }
-  return {};
+  return executor.finish_writes();
 }
 
 ParameterSource weight_source(const ModelFolder& model,

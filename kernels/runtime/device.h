@@ -86,6 +86,8 @@ class Device {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Whether host addresses are device addresses: then the host arena is the compute memory.
   [[nodiscard]] virtual bool shares_host_memory() const = 0;
+  /// Whether the host may touch device memory at its address, as debug modes do. Everything else copies through streams.
+  [[nodiscard]] virtual bool host_addressable() const { return shares_host_memory(); }
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
   /// Fails with resource_exhausted where the device has not so many bytes.

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "parbuckle/units.h"
+
+#include "offload/plan/takeover.h"
 
 namespace parbuckle {
 namespace {
@@ -15,27 +18,17 @@ std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// One range of tasks during which a visit holds its addresses.
-struct Tenure {
+// A fetch or a drain of a visit of compute memory.
+struct Move {
   std::int32_t visit = 0;
-  TaskRange tasks;
-  bool first = true;  // the visit's first: its fetches belong to it
-};
+  std::size_t index = 0;  // among the visit's fetches or drains
+  std::int32_t task = 0;  // needs it, or changed the block last
+  bool fetch = true;
+  TransferId first;  // its transfers: one, or two through the host
+  TransferId last;
 
-// What must be over before a tenure may begin.
-struct Ready {
-  std::int32_t after_task = -1;
-  std::int32_t after_write = -1;  // position in the write lane
-};
-
-struct Read {
-  std::int32_t visit = 0;
-  Fetch fetch;
-};
-
-struct Write {
-  std::int32_t visit = 0;
-  Drain drain;
+  // Before the task that needs it, after the one that changed it.
+  [[nodiscard]] std::int32_t stamp() const { return 2 * task + (fetch ? 0 : 1); }
 };
 
 class Assembly {
@@ -44,40 +37,66 @@ class Assembly {
            const Choice& choice,
            const std::vector<ChainTask>& chain,
            const Schedule& schedule,
-           const Placement& placement)
+           const Placement& placement,
+           const HostSide* host)
       : workload_(workload),
         choice_(choice),
         chain_(chain),
         schedule_(schedule),
-        placement_(placement) {}
+        placement_(placement),
+        host_(host),
+        compute_memory_(schedule.visits, placement.offset) {
+    if (host != nullptr) {
+      host_memory_.emplace(host->staging.host.visits, host->placement.offset);
+    }
+  }
 
   Plan run() {
     plan_.workload = workload_.name;
     plan_.phase = workload_.phase;
     plan_.choice = choice_;
-    plan_.host_arena_bytes = placement_.arena_bytes;
     allocations();
     tasks();
-    order_lanes();
-    order_memory();
+    order_moves();
+    make_transfers();
+    release_memory();
+    order_compute_memory();
+    order_host_memory();
     reads_after_writes();
-    merge_lanes();
+    tasks_wait_for_fetches();
     homes();
     count_bytes();
     return std::move(plan_);
   }
 
  private:
+  [[nodiscard]] bool staged() const { return host_ != nullptr; }
+  [[nodiscard]] const std::vector<Visit>& host_visits() const { return host_->staging.host.visits; }
+  [[nodiscard]] AllocationId host_allocation(std::int32_t visit) const {
+    return AllocationId(schedule_.visits.size() + at(visit));
+  }
+
   void allocations() {
-    for (std::size_t v = 0; v < schedule_.visits.size(); ++v) {
-      const Visit& visit = schedule_.visits[v];
+    const Tier tier = staged() ? Tier::device : Tier::host;
+    add_allocations(schedule_.visits, placement_, tier);
+    (staged() ? plan_.device_arena_bytes : plan_.host_arena_bytes) = placement_.arena_bytes;
+    if (staged()) {
+      add_allocations(host_visits(), host_->placement, Tier::host);
+      plan_.host_arena_bytes = host_->placement.arena_bytes;
+    }
+  }
+
+  void add_allocations(const std::vector<Visit>& visits, const Placement& placement, Tier tier) {
+    for (std::size_t v = 0; v < visits.size(); ++v) {
+      const Visit& visit = visits[v];
       Allocation allocation;
       allocation.what = name_of(visit);
       allocation.role = visit.role;
       allocation.span = visit.span;
       allocation.block = visit.block;
       allocation.micro_batch = visit.micro_batch;
-      allocation.offset = placement_.offset[v];
+      allocation.tier = tier;
+      allocation.offset = placement.offset[v];
       allocation.bytes = visit.bytes;
       allocation.resident = visit.resident || visit.crosses;
       plan_.allocations.push_back(std::move(allocation));
@@ -116,168 +135,210 @@ class Assembly {
     }
   }
 
-  void order_lanes() {
-    for (std::size_t v = 0; v < schedule_.visits.size(); ++v) {
-      for (const Fetch& fetch : schedule_.visits[v].fetches) {
-        reads_.push_back({static_cast<std::int32_t>(v), fetch});
-      }
-      for (const Drain& drain : schedule_.visits[v].drains) {
-        writes_.push_back({static_cast<std::int32_t>(v), drain});
-      }
-    }
-    std::stable_sort(reads_.begin(), reads_.end(), [](const Read& a, const Read& b) {
-      return a.fetch.need < b.fetch.need;
-    });
-    std::stable_sort(writes_.begin(), writes_.end(), [](const Write& a, const Write& b) {
-      return a.drain.after < b.drain.after;
-    });
-    last_write_.assign(schedule_.visits.size(), -1);
-    for (std::size_t w = 0; w < writes_.size(); ++w) {
-      last_write_[at(writes_[w].visit)] = static_cast<std::int32_t>(w);
-    }
-  }
-
-  // Walks the tenures in time and remembers who held each address last.
-  void order_memory() {
-    std::vector<Tenure> tenures;
+  // One order for all lanes: fetches before the tasks that need them, drains after the tasks they belong to.
+  void order_moves() {
     for (std::size_t v = 0; v < schedule_.visits.size(); ++v) {
       const Visit& visit = schedule_.visits[v];
-      for (std::int32_t r = 0; r < visit.held_count && !visit.resident; ++r) {
-        tenures.push_back({static_cast<std::int32_t>(v), visit.held[at(r)], r == 0});
+      const auto id = static_cast<std::int32_t>(v);
+      for (std::size_t i = 0; i < visit.fetches.size(); ++i) {
+        moves_.push_back({id, i, visit.fetches[i].need, true, {}, {}});
+      }
+      for (std::size_t i = 0; i < visit.drains.size(); ++i) {
+        moves_.push_back({id, i, visit.drains[i].after, false, {}, {}});
       }
     }
-    std::stable_sort(tenures.begin(), tenures.end(), [](const Tenure& a, const Tenure& b) {
-      return a.tasks.first < b.tasks.first;
+    std::stable_sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) {
+      return a.stamp() < b.stamp();
     });
-    ready_.resize(schedule_.visits.size());
-    for (const Tenure& tenure : tenures) {
-      const Ready ready = take_over(tenure);
-      if (tenure.first) {
-        ready_[at(tenure.visit)] = ready;
+  }
+
+  void make_transfers() {
+    for (Move& move : moves_) {
+      const Visit& visit = schedule_.visits[at(move.visit)];
+      const HostRange* const range = host_range(move);
+      const bool through_drive = range == nullptr || is_staging(*range);
+      move.first = TransferId(plan_.transfers.size());
+      if (move.fetch) {
+        const Fetch& fetch = visit.fetches[move.index];
+        if (through_drive) {
+          push(LaneKind::nvme_read, fetch.block, fetch.offset, fetch.bytes, move);
+        }
+        if (range != nullptr) {
+          push(LaneKind::h2d, fetch.block, fetch.offset, fetch.bytes, move);
+        }
+      } else {
+        const Drain& drain = visit.drains[move.index];
+        if (range != nullptr) {
+          push(LaneKind::d2h, drain.block, drain.offset, drain.bytes, move);
+        }
+        if (through_drive) {
+          push(LaneKind::nvme_write, drain.block, drain.offset, drain.bytes, move);
+        }
+        plan_.transfers[move.first.index()].after_task = drain.after;
       }
-      wait_for_write(tenure.tasks.first, ready.after_write);
+      move.last = TransferId(plan_.transfers.size() - 1);
+      if (move.first != move.last) {
+        add_wait(plan_.transfers[move.last.index()].after_transfers, move.first);
+      }
     }
   }
 
-  Ready take_over(const Tenure& tenure) {
-    Ready ready;
-    const std::int64_t begin = placement_.offset[at(tenure.visit)];
-    const std::int64_t end = begin + schedule_.visits[at(tenure.visit)].bytes;
-    auto piece = holders_.lower_bound(begin);
-    if (piece != holders_.begin() && std::prev(piece)->second.end > begin) {
-      --piece;
-    }
-    while (piece != holders_.end() && piece->first < end) {
-      const auto [offset, held] = *piece;
-      ready.after_task = std::max(ready.after_task, held.last_task);
-      ready.after_write = std::max(ready.after_write, last_write_[at(held.visit)]);
-      piece = holders_.erase(piece);
-      if (offset < begin) {
-        holders_[offset] = {begin, held.visit, held.last_task};
-      }
-      if (held.end > end) {
-        holders_[end] = held;
+  void push(
+      LaneKind lane, BlockId block, std::int64_t offset, std::int64_t bytes, const Move& move) {
+    Transfer transfer;
+    transfer.lane = lane;
+    transfer.block = block;
+    transfer.micro_batch = schedule_.visits[at(move.visit)].micro_batch;
+    transfer.allocation = AllocationId(static_cast<std::int64_t>(move.visit));
+    transfer.offset = offset;
+    transfer.bytes = bytes;
+    if (const HostRange* const range = host_range(move)) {
+      if (lane == LaneKind::h2d || lane == LaneKind::d2h) {
+        transfer.host = host_allocation(range->visit);
+        transfer.host_offset = range->offset;
+      } else {
+        transfer.allocation = host_allocation(range->visit);
+        transfer.offset = range->offset;
       }
     }
-    holders_[begin] = {end, tenure.visit, tenure.tasks.last};
-    return ready;
+    plan_.transfers.push_back(std::move(transfer));
   }
 
-  void wait_for_write(std::int32_t task, std::int32_t write) {
-    if (write >= 0) {
-      task_writes_.resize(plan_.tasks.size(), -1);
-      task_writes_[at(task)] = std::max(task_writes_[at(task)], write);
+  // Null where the host computes.
+  [[nodiscard]] const HostRange* host_range(const Move& move) const {
+    if (!staged()) {
+      return nullptr;
     }
+    const Staging& staging = host_->staging;
+    return &(move.fetch ? staging.fetch : staging.drain)[at(move.visit)][move.index];
   }
 
-  // A block is read after the write that saved its newest bytes.
-  void reads_after_writes() {
-    std::map<std::pair<BlockId, std::int32_t>, std::vector<std::int32_t>> saved;
-    for (std::size_t w = 0; w < writes_.size(); ++w) {
-      const std::int32_t micro_batch = schedule_.visits[at(writes_[w].visit)].micro_batch;
-      saved[{writes_[w].drain.block, micro_batch}].push_back(static_cast<std::int32_t>(w));
+  [[nodiscard]] bool is_staging(const HostRange& range) const {
+    const Visit& visit = host_visits()[at(range.visit)];
+    return !visit.fetches.empty() || !visit.drains.empty();
+  }
+
+  // Compute memory is free when its last task has ended and its content has left it. Host memory is free when what was to
+  // come from it has come to the device, or what passed through it is on the drive.
+  void release_memory() {
+    for (std::size_t v = 0; v < schedule_.visits.size(); ++v) {
+      const Visit& visit = schedule_.visits[v];
+      for (std::size_t r = 0; r < visit.ranges().size(); ++r) {
+        compute_memory_.release(static_cast<std::int32_t>(v), r).task = visit.held[r].last;
+      }
     }
-    read_saved_.assign(reads_.size(), -1);
-    for (std::size_t r = 0; r < reads_.size(); ++r) {
-      const auto found =
-          saved.find({reads_[r].fetch.block, schedule_.visits[at(reads_[r].visit)].micro_batch});
-      if (found == saved.end()) {
+    for (const Move& move : moves_) {
+      if (!move.fetch) {
+        note(compute_memory_.release(move.visit, 0), move.first);
+      }
+      const HostRange* const range = host_range(move);
+      if (range == nullptr) {
         continue;
       }
-      for (const std::int32_t w : found->second) {
-        if (writes_[at(w)].drain.after < reads_[r].fetch.need) {
-          read_saved_[r] = w;
-        }
+      if (move.fetch || is_staging(*range)) {
+        note(host_memory_->release(range->visit, range_at(*range, move.task)), move.last);
       }
     }
   }
 
-  [[nodiscard]] Transfer read_transfer(std::size_t r) const {
-    const Read& read = reads_[r];
-    const Ready& ready = ready_[at(read.visit)];
-    Transfer transfer;
-    transfer.lane = LaneKind::nvme_read;
-    transfer.block = read.fetch.block;
-    transfer.micro_batch = schedule_.visits[at(read.visit)].micro_batch;
-    transfer.allocation = AllocationId(static_cast<std::int64_t>(read.visit));
-    transfer.offset = read.fetch.offset;
-    transfer.bytes = read.fetch.bytes;
-    transfer.after_task =
-        choice_.prefetch == 0 ? std::max(ready.after_task, read.fetch.need - 1) : ready.after_task;
-    return transfer;
+  void note(Release& release, TransferId transfer) const {
+    release.lane = plan_.transfers[transfer.index()].lane;
+    release.transfer = std::max(release.transfer, transfer.value);
   }
 
-  [[nodiscard]] Transfer write_transfer(std::size_t w) const {
-    const Write& write = writes_[w];
-    Transfer transfer;
-    transfer.lane = LaneKind::nvme_write;
-    transfer.block = write.drain.block;
-    transfer.micro_batch = schedule_.visits[at(write.visit)].micro_batch;
-    transfer.allocation = AllocationId(static_cast<std::int64_t>(write.visit));
-    transfer.offset = write.drain.offset;
-    transfer.bytes = write.drain.bytes;
-    transfer.after_task = write.drain.after;
-    return transfer;
+  // Which of a host visit's ranges covers this task.
+  [[nodiscard]] std::size_t range_at(const HostRange& range, std::int32_t task) const {
+    const Visit& visit = host_visits()[at(range.visit)];
+    return visit.held_count == 2 && task >= visit.held[1].first ? 1 : 0;
   }
 
-  // Transfers in the order of the tasks they belong to; ids follow, then the waits that name them.
-  void merge_lanes() {
-    std::vector<TransferId> write_id(writes_.size());
-    std::vector<TransferId> last_read(plan_.tasks.size());
-    std::size_t w = 0;
-    for (std::size_t r = 0; r <= reads_.size(); ++r) {
-      while (w < writes_.size() &&
-             (r == reads_.size() || writes_[w].drain.after < reads_[r].fetch.need)) {
-        write_id[w] = TransferId(plan_.transfers.size());
-        plan_.transfers.push_back(write_transfer(w));
-        ++w;
-      }
-      if (r == reads_.size()) {
-        break;
-      }
-      Transfer transfer = read_transfer(r);
-      const std::int32_t after = std::max(ready_[at(reads_[r].visit)].after_write, read_saved_[r]);
-      if (after >= 0) {
-        transfer.after_transfers.push_back(write_id[at(after)]);
-      }
-      last_read[at(reads_[r].fetch.need)] = TransferId(plan_.transfers.size());
-      plan_.transfers.push_back(std::move(transfer));
+  void order_compute_memory() {
+    for (const Tenure& tenure : compute_memory_.walk()) {
+      const Ready& ready = compute_memory_.ready(tenure.visit, tenure.range);
+      add_waits(plan_.tasks[at(tenure.tasks.first)].waits, ready);
     }
-    for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
-      if (last_read[t].valid()) {
-        plan_.tasks[t].waits.push_back(last_read[t]);
+    for (const Move& move : moves_) {
+      if (!move.fetch) {
+        continue;
       }
-      if (t < task_writes_.size() && task_writes_[t] >= 0) {
-        plan_.tasks[t].waits.push_back(write_id[at(task_writes_[t])]);
+      const Ready& ready = compute_memory_.ready(move.visit, 0);
+      Transfer& arrival = plan_.transfers[move.last.index()];
+      arrival.after_task = std::max(arrival.after_task, ready.after_task);
+      add_waits(arrival.after_transfers, ready);
+      if (choice_.prefetch == 0) {
+        Transfer& start = plan_.transfers[move.first.index()];
+        start.after_task = std::max(start.after_task, move.task - 1);
+      }
+    }
+  }
+
+  void order_host_memory() {
+    if (!staged()) {
+      return;
+    }
+    host_memory_->walk();
+    for (const Move& move : moves_) {
+      const HostRange& range = *host_range(move);
+      if (!move.fetch || is_staging(range)) {
+        const Ready& ready = host_memory_->ready(range.visit, range_at(range, move.task));
+        add_waits(plan_.transfers[move.first.index()].after_transfers, ready);
+      }
+    }
+  }
+
+  void add_waits(std::vector<TransferId>& waits, const Ready& ready) const {
+    for (const std::int32_t transfer : ready.after) {
+      if (transfer >= 0) {
+        add_wait(waits, TransferId(static_cast<std::int64_t>(transfer)));
+      }
+    }
+  }
+
+  // Of one lane only the last transfer needs to be named.
+  void add_wait(std::vector<TransferId>& waits, TransferId transfer) const {
+    const LaneKind lane = plan_.transfers[transfer.index()].lane;
+    for (TransferId& wait : waits) {
+      if (plan_.transfers[wait.index()].lane == lane) {
+        wait = std::max(wait, transfer);
+        return;
+      }
+    }
+    waits.push_back(transfer);
+  }
+
+  // A block is fetched after the drain that saved its newest bytes.
+  void reads_after_writes() {
+    std::map<std::pair<BlockId, std::int32_t>, TransferId> saved;
+    for (const Move& move : moves_) {
+      const Transfer& transfer = plan_.transfers[move.first.index()];
+      const std::pair what(transfer.block, transfer.micro_batch);
+      if (!move.fetch) {
+        saved[what] = move.last;
+        continue;
+      }
+      const auto found = saved.find(what);
+      if (found != saved.end()) {
+        add_wait(plan_.transfers[move.first.index()].after_transfers, found->second);
+      }
+    }
+  }
+
+  void tasks_wait_for_fetches() {
+    for (const Move& move : moves_) {
+      if (move.fetch) {
+        add_wait(plan_.tasks[at(move.task)].waits, move.last);
       }
     }
   }
 
   void homes() {
-    std::vector<std::int32_t> resident(workload_.spans.size(), -1);
-    for (std::size_t v = 0; v < schedule_.visits.size(); ++v) {
-      if (schedule_.visits[v].resident) {
-        resident[schedule_.visits[v].span.index()] = static_cast<std::int32_t>(v);
+    std::vector<AllocationId> resident(workload_.spans.size());
+    for (std::size_t a = 0; a < plan_.allocations.size(); ++a) {
+      const bool compute = a < schedule_.visits.size();
+      const Visit& visit =
+          compute ? schedule_.visits[a] : host_visits()[a - schedule_.visits.size()];
+      if (visit.resident) {
+        resident[visit.span.index()] = AllocationId(a);
       }
     }
     for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
@@ -285,14 +346,12 @@ class Assembly {
       if (!block.persistent) {
         continue;
       }
+      const AllocationId at_home = resident[block.span.index()];
       Home home;
       home.block = BlockId(b);
-      const std::int32_t visit = resident[block.span.index()];
-      home.tier = visit >= 0 ? Tier::host : Tier::nvme;
-      if (visit >= 0) {
-        home.allocation = AllocationId(static_cast<std::int64_t>(visit));
-        home.offset = block.span_offset;
-      }
+      home.tier = at_home.valid() ? plan_.allocations[at_home.index()].tier : Tier::nvme;
+      home.allocation = at_home;
+      home.offset = at_home.valid() ? block.span_offset : 0;
       plan_.homes.push_back(home);
     }
   }
@@ -304,16 +363,20 @@ class Assembly {
     };
     for (const Allocation& allocation : plan_.allocations) {
       if (allocation.resident) {
-        roles[static_cast<std::size_t>(allocation.role)].resident += allocation.bytes;
+        RoleBytes& role = roles[static_cast<std::size_t>(allocation.role)];
+        const bool beside = staged() && allocation.tier == Tier::host;
+        (beside ? role.hosted : role.resident) += allocation.bytes;
       }
     }
     std::set<std::pair<BlockId, std::int32_t>> spilled;
     for (const Transfer& transfer : plan_.transfers) {
-      const bool read = transfer.lane == LaneKind::nvme_read;
-      (read ? of(transfer.block).read : of(transfer.block).written) += transfer.bytes;
-      if (!workload_.blocks[transfer.block.index()].persistent &&
+      RoleBytes& role = of(transfer.block);
+      moved(role, transfer.lane) += transfer.bytes;
+      const bool drive =
+          transfer.lane == LaneKind::nvme_read || transfer.lane == LaneKind::nvme_write;
+      if (drive && !workload_.blocks[transfer.block.index()].persistent &&
           spilled.insert({transfer.block, transfer.micro_batch}).second) {
-        of(transfer.block).stored += transfer.bytes;
+        role.stored += transfer.bytes;
       }
     }
     for (const Home& home : plan_.homes) {
@@ -323,34 +386,25 @@ class Assembly {
       }
     }
     for (std::size_t role = 0; role < roles.size(); ++role) {
-      roles[role].role = static_cast<Role>(role);
-      plan_.nvme_pool_bytes += roles[role].stored;
-      const RoleBytes& r = roles[role];
-      if (r.read + r.written + r.resident + r.stored > 0) {
+      RoleBytes& r = roles[role];
+      plan_.nvme_pool_bytes += r.stored;
+      if (r != RoleBytes{}) {
+        r.role = static_cast<Role>(role);
         plan_.bytes.push_back(r);
       }
     }
   }
-
-  struct Holder {
-    std::int64_t end = 0;
-    std::int32_t visit = 0;
-    std::int32_t last_task = 0;
-  };
 
   const Workload& workload_;
   const Choice& choice_;
   const std::vector<ChainTask>& chain_;
   const Schedule& schedule_;
   const Placement& placement_;
+  const HostSide* host_;
   Plan plan_;
-  std::vector<Read> reads_;                 // in lane order
-  std::vector<Write> writes_;               // in lane order
-  std::vector<std::int32_t> last_write_;    // per visit: its last position in writes_, -1 if none
-  std::vector<Ready> ready_;                // per visit
-  std::vector<std::int32_t> task_writes_;   // per task: the write it waits for, -1 if none
-  std::vector<std::int32_t> read_saved_;    // per read: the write that saved what it reads
-  std::map<std::int64_t, Holder> holders_;  // by offset
+  Takeover compute_memory_;
+  std::optional<Takeover> host_memory_;
+  std::vector<Move> moves_;  // in the order of plan_.transfers
 };
 
 }  // namespace
@@ -359,8 +413,9 @@ Plan assemble(const Workload& workload,
               const Choice& choice,
               const std::vector<ChainTask>& chain,
               const Schedule& schedule,
-              const Placement& placement) {
-  return Assembly(workload, choice, chain, schedule, placement).run();
+              const Placement& placement,
+              const HostSide* host) {
+  return Assembly(workload, choice, chain, schedule, placement, host).run();
 }
 
 }  // namespace parbuckle

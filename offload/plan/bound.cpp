@@ -10,6 +10,8 @@
 namespace parbuckle {
 namespace {
 
+constexpr std::size_t lane_kinds = 5;
+
 const Lane* find_lane(const Hardware& hardware, LaneKind kind) {
   const auto found = std::find_if(hardware.lanes.begin(),
                                   hardware.lanes.end(),
@@ -22,28 +24,44 @@ double lane_seconds(const Lane* lane, double bytes) {
 }
 
 void name_limit(Bound& bound) {
-  const std::array<std::pair<double, std::string_view>, 4> lanes{{{bound.compute_s, "compute"},
+  const std::array<std::pair<double, std::string_view>, 6> lanes{{{bound.compute_s, "compute"},
                                                                   {bound.read_s, "nvme_read"},
                                                                   {bound.write_s, "nvme_write"},
-                                                                  {bound.duplex_s, "nvme"}}};
+                                                                  {bound.duplex_s, "nvme"},
+                                                                  {bound.down_s, "h2d"},
+                                                                  {bound.up_s, "d2h"}}};
   const auto largest = std::max_element(
       lanes.begin(), lanes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   bound.limited_by = largest->second;
   bound.step_s = std::max(bound.step_s, largest->first);
 }
 
-// Seconds of one lane's transfers up to each one, latencies included.
-std::vector<double> running_seconds(const Plan& plan, LaneKind kind, const Lane* lane) {
-  std::vector<double> sums(plan.transfers.size() + 1, 0);
-  for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
-    const bool here = plan.transfers[i].lane == kind && lane != nullptr;
-    sums[i + 1] =
-        sums[i] +
-        (here ? lane->latency_s + lane_seconds(lane, static_cast<double>(plan.transfers[i].bytes))
-              : 0);
+// How long a lane needs for its share of a run of transfers, at least. Where several are under way at once the latency of all
+// but the first can pass behind the others.
+class LaneSeconds {
+ public:
+  LaneSeconds(const Plan& plan, LaneKind kind, const Lane* lane)
+      : sums_(plan.transfers.size() + 1, 0) {
+    const bool hides = lane_depth(kind) > 1;
+    first_ = hides && lane != nullptr ? lane->latency_s : 0;
+    for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
+      const bool here = plan.transfers[i].lane == kind && lane != nullptr;
+      const double bytes = static_cast<double>(plan.transfers[i].bytes);
+      sums_[i + 1] =
+          sums_[i] + (here ? (hides ? 0 : lane->latency_s) + lane_seconds(lane, bytes) : 0);
+    }
   }
-  return sums;
-}
+
+  /// Of transfers [begin, end).
+  [[nodiscard]] double between(std::size_t begin, std::size_t end) const {
+    const double moving = sums_[end] - sums_[begin];
+    return moving > 0 ? first_ + moving : 0;
+  }
+
+ private:
+  double first_ = 0;
+  std::vector<double> sums_;
+};
 
 double min_alternative_seconds(const Unit& unit, bool train, const std::vector<double>& seconds) {
   double least = std::numeric_limits<double>::infinity();
@@ -108,10 +126,14 @@ double duplex_seconds(const Hardware& hardware, double read_bytes, double writte
 Bound bound_of_plan(const Plan& plan,
                     const std::vector<double>& family_seconds,
                     const Hardware& hardware) {
-  const Lane* const read = find_lane(hardware, LaneKind::nvme_read);
-  const Lane* const write = find_lane(hardware, LaneKind::nvme_write);
-  const std::vector<double> reads = running_seconds(plan, LaneKind::nvme_read, read);
-  const std::vector<double> writes = running_seconds(plan, LaneKind::nvme_write, write);
+  std::vector<LaneSeconds> lanes;  // by LaneKind
+  for (std::size_t kind = 0; kind < lane_kinds; ++kind) {
+    const auto lane = static_cast<LaneKind>(kind);
+    lanes.emplace_back(plan, lane, find_lane(hardware, lane));
+  }
+  const auto up_to = [&](LaneKind kind, std::size_t transfers) {
+    return lanes[static_cast<std::size_t>(kind)].between(0, transfers);
+  };
   Bound bound;
   double read_bytes = 0;
   double written_bytes = 0;
@@ -119,30 +141,31 @@ Bound bound_of_plan(const Plan& plan,
     read_bytes += static_cast<double>(role.read);
     written_bytes += static_cast<double>(role.written);
   }
-  bound.read_s = reads.back();
-  bound.write_s = writes.back();
+  const std::size_t all = plan.transfers.size();
+  bound.read_s = up_to(LaneKind::nvme_read, all);
+  bound.write_s = up_to(LaneKind::nvme_write, all);
+  bound.down_s = up_to(LaneKind::h2d, all);
+  bound.up_s = up_to(LaneKind::d2h, all);
   bound.duplex_s = duplex_seconds(hardware, read_bytes, written_bytes);
-  // A task cannot end before: what its lane must read first, then this task; or the tasks before it, then this task.
+  // A task cannot end before: what its lane must fetch first, then this task; or the tasks before it, then this task.
   double end = 0;
   std::vector<double> ends;
   for (const Task& task : plan.tasks) {
     const double seconds = family_seconds[task.family.index()];
     bound.compute_s += seconds;
     for (const TransferId id : task.waits) {
-      if (plan.transfers[id.index()].lane == LaneKind::nvme_read) {
-        end = std::max(end, reads[id.index() + 1]);
-      }
+      end = std::max(end, up_to(plan.transfers[id.index()].lane, id.index() + 1));
     }
     end += seconds;
     ends.push_back(end);
   }
   bound.step_s = end;
-  for (std::size_t i = 0; i < plan.transfers.size(); ++i) {
+  for (std::size_t i = 0; i < all; ++i) {
     const Transfer& transfer = plan.transfers[i];
-    if (transfer.lane == LaneKind::nvme_write && transfer.after_task >= 0) {
-      bound.step_s =
-          std::max(bound.step_s,
-                   ends[static_cast<std::size_t>(transfer.after_task)] + writes.back() - writes[i]);
+    if (transfer.after_task >= 0) {
+      bound.step_s = std::max(bound.step_s,
+                              ends[static_cast<std::size_t>(transfer.after_task)] +
+                                  lanes[static_cast<std::size_t>(transfer.lane)].between(i, all));
     }
   }
   name_limit(bound);

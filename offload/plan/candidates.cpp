@@ -62,13 +62,27 @@ std::vector<ActivationPolicy> policies(const Workload& workload, const Forced& f
   return {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute};
 }
 
-std::vector<ActivationPlace> boundaries(const Workload& workload, const Forced& forced) {
+std::vector<WaitsIn> boundaries(const Workload& workload, const Forced& forced, WaitsIn lower) {
   if (forced.boundary) {
     return {*forced.boundary};
   }
-  return workload.phase == Phase::train
-             ? std::vector<ActivationPlace>{ActivationPlace::host, ActivationPlace::nvme}
-             : std::vector<ActivationPlace>{ActivationPlace::host};
+  return workload.phase == Phase::train ? std::vector<WaitsIn>{WaitsIn::compute, lower}
+                                        : std::vector<WaitsIn>{WaitsIn::compute};
+}
+
+Choice base_choice(const Workload& workload,
+                   const Forced& forced,
+                   ActivationPolicy policy,
+                   WaitsIn lower) {
+  Choice choice;
+  choice.gradient = forced.gradient.value_or(lower);
+  choice.alternative.assign(workload.units.size(), 0);
+  choice.activation.assign(workload.units.size(), WaitsIn::compute);
+  for (std::size_t unit = 0; unit < workload.units.size(); ++unit) {
+    set_policy(workload, unit, policy, lower, choice);
+  }
+  choice.prefetch = forced.prefetch.value_or(4);
+  return choice;
 }
 
 }  // namespace
@@ -104,12 +118,13 @@ Status check_forced(const Workload& workload, const Forced& forced) {
 bool set_policy(const Workload& workload,
                 std::size_t unit,
                 ActivationPolicy policy,
+                WaitsIn lower,
                 Choice& choice) {
   const Unit& of = workload.units[unit];
   const std::int32_t keep = std::max(0, find_alternative(of, "keep"));
   const std::int32_t recompute = find_alternative(of, "recompute");
   choice.alternative[unit] = keep;
-  choice.activation[unit] = ActivationPlace::host;
+  choice.activation[unit] = WaitsIn::compute;
   if (!saves_activations(workload, of.alternatives[static_cast<std::size_t>(keep)])) {
     return false;
   }
@@ -117,7 +132,7 @@ bool set_policy(const Workload& workload,
     case ActivationPolicy::keep:
       return true;
     case ActivationPolicy::spill:
-      choice.activation[unit] = ActivationPlace::nvme;
+      choice.activation[unit] = lower;
       return true;
     case ActivationPolicy::recompute:
       choice.alternative[unit] = recompute < 0 ? keep : recompute;
@@ -130,9 +145,11 @@ std::optional<ActivationPolicy> policy_of(const Workload& workload,
                                           std::size_t unit,
                                           const Choice& choice) {
   Choice probe = choice;
+  const WaitsIn lower =
+      choice.activation[unit] == WaitsIn::compute ? WaitsIn::nvme : choice.activation[unit];
   for (const ActivationPolicy policy :
        {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute}) {
-    if (set_policy(workload, unit, policy, probe) &&
+    if (set_policy(workload, unit, policy, lower, probe) &&
         probe.alternative[unit] == choice.alternative[unit] &&
         probe.activation[unit] == choice.activation[unit]) {
       return policy;
@@ -141,24 +158,34 @@ std::optional<ActivationPolicy> policy_of(const Workload& workload,
   return std::nullopt;
 }
 
-std::vector<Choice> base_choices(const Workload& workload, const Forced& forced) {
+WaitsIn lower_place(const Choice& choice) {
+  for (const WaitsIn place : choice.activation) {
+    if (place != WaitsIn::compute) {
+      return place;
+    }
+  }
+  if (choice.boundary != WaitsIn::compute) {
+    return choice.boundary;
+  }
+  return choice.gradient != WaitsIn::compute ? choice.gradient : WaitsIn::nvme;
+}
+
+std::vector<Choice> base_choices(const Workload& workload,
+                                 const Forced& forced,
+                                 const std::vector<WaitsIn>& lower) {
   std::vector<Choice> found;
-  for (const ActivationPolicy policy : policies(workload, forced)) {
-    for (const ActivationPlace boundary : boundaries(workload, forced)) {
-      for (const Window window : windows(workload, forced)) {
-        for (const std::int32_t group : groups(workload, forced)) {
-          Choice choice;
-          choice.group = group;
-          choice.window = window;
-          choice.boundary = boundary;
-          choice.gradient = forced.gradient.value_or(ActivationPlace::nvme);
-          choice.alternative.assign(workload.units.size(), 0);
-          choice.activation.assign(workload.units.size(), ActivationPlace::host);
-          for (std::size_t unit = 0; unit < workload.units.size(); ++unit) {
-            set_policy(workload, unit, policy, choice);
+  for (const WaitsIn place : lower) {
+    for (const ActivationPolicy policy : policies(workload, forced)) {
+      const Choice base = base_choice(workload, forced, policy, place);
+      for (const WaitsIn boundary : boundaries(workload, forced, place)) {
+        for (const Window window : windows(workload, forced)) {
+          for (const std::int32_t group : groups(workload, forced)) {
+            Choice choice = base;
+            choice.boundary = boundary;
+            choice.window = window;
+            choice.group = group;
+            found.push_back(std::move(choice));
           }
-          choice.prefetch = forced.prefetch.value_or(4);
-          found.push_back(std::move(choice));
         }
       }
     }

@@ -21,8 +21,8 @@ struct Forced {
   std::optional<std::int32_t> group;  // 1 micro-batch-major, Workload::micro_batches layer-major
   std::optional<Window> window;
   std::optional<ActivationPolicy> activations;
-  std::optional<ActivationPlace> boundary;
-  std::optional<ActivationPlace> gradient;
+  std::optional<WaitsIn> boundary;
+  std::optional<WaitsIn> gradient;
   std::optional<std::int32_t> prefetch;
   bool pin = true;  // false: nothing that can be streamed stays in memory
 };
@@ -30,14 +30,22 @@ struct Forced {
 /// Fails where a forced choice does not exist for this workload (fused with clipping, group out of range).
 Status check_forced(const Workload& workload, const Forced& forced);
 
-/// One policy for all units, nothing pinned, gradients streamed unless forced; every combination, in a fixed order.
-/// REQUIRES: check_forced(workload, forced).ok().
-std::vector<Choice> base_choices(const Workload& workload, const Forced& forced);
+/// One policy for all units, nothing pinned, gradients streamed unless forced; every combination, in a fixed order. What leaves
+/// compute memory goes to one of `lower` (all of it to the same).
+/// REQUIRES: check_forced(workload, forced).ok(), lower is not empty.
+std::vector<Choice> base_choices(const Workload& workload,
+                                 const Forced& forced,
+                                 const std::vector<WaitsIn>& lower);
 
-/// Makes unit `unit` of `choice` follow `policy`; false where the unit cannot (nothing saved, no such alternative).
+/// Where `choice` puts what leaves compute memory.
+WaitsIn lower_place(const Choice& choice);
+
+/// Makes unit `unit` of `choice` follow `policy`, spilling to `lower`; false where the unit cannot (nothing saved, no such
+/// alternative).
 bool set_policy(const Workload& workload,
                 std::size_t unit,
                 ActivationPolicy policy,
+                WaitsIn lower,
                 Choice& choice);
 
 /// What unit `unit` does in `choice`; nothing for units that save nothing.

@@ -5,9 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "parbuckle/units.h"
+
 #include "offload/plan/assemble.h"
 #include "offload/plan/bound.h"
 #include "offload/plan/simulate.h"
+#include "offload/plan/stage.h"
 
 namespace parbuckle {
 namespace {
@@ -125,12 +128,18 @@ class Pinning {
   std::vector<Pin> pins_;
 };
 
+bool uses_drive(const Plan& plan) {
+  return std::any_of(plan.transfers.begin(), plan.transfers.end(), [](const Transfer& transfer) {
+    return transfer.lane == LaneKind::nvme_read || transfer.lane == LaneKind::nvme_write;
+  });
+}
+
 }  // namespace
 
 std::int64_t moved_bytes(const Plan& plan) {
   std::int64_t bytes = 0;
   for (const RoleBytes& role : plan.bytes) {
-    bytes += role.read + role.written;
+    bytes += role.read + role.written + role.down + role.up;
   }
   return bytes;
 }
@@ -198,22 +207,102 @@ Result<Choice> Evaluator::pinned(const Choice& choice, std::int64_t capacity, st
   return best;
 }
 
-bool Evaluator::has_drive() const {
-  return std::any_of(hardware_->lanes.begin(), hardware_->lanes.end(), [](const Lane& lane) {
-    return lane.kind == LaneKind::nvme_read && lane.bytes_per_s > 0;
+Result<std::int64_t> Evaluator::least_host(const Choice& choice) {
+  if (!has_device()) {
+    return std::int64_t{0};
+  }
+  const Expanded& e = expanded(choice);
+  PARBUCKLE_ASSIGN(const Schedule made, schedule(*workload_, choice, e.chain, e.uses));
+  return place_tight(stage(*workload_, choice, made, e.tasks()).host).arena_bytes;
+}
+
+Result<Choice> Evaluator::hosted(const Choice& choice, std::int64_t capacity, std::int64_t slack) {
+  const Expanded& e = expanded(choice);
+  struct Candidate {
+    SpanId span;
+    std::int64_t bytes = 0;
+    double saved_per_byte = 0;
+  };
+  Choice with = choice;
+  with.hosted.clear();
+  std::vector<Candidate> candidates;
+  for (std::size_t s = 0; s < workload_->spans.size(); ++s) {
+    const SpanId span(s);
+    const Block& block = workload_->blocks[workload_->spans[s].blocks.front().index()];
+    const bool resident =
+        std::find(choice.resident.begin(), choice.resident.end(), span) != choice.resident.end();
+    if (!block.persistent || resident || always_resident(*workload_, span)) {
+      continue;
+    }
+    PARBUCKLE_ASSIGN(const std::vector<Visit> visits,
+                     visits_of_span(*workload_, with, e.chain, e.uses, span));
+    const std::int64_t bytes = round_up(workload_->spans[s].bytes, page_bytes);
+    candidates.push_back(
+        {span, bytes, static_cast<double>(traffic(visits)) / static_cast<double>(bytes)});
+  }
+  std::stable_sort(
+      candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return a.saved_per_byte > b.saved_per_byte;
+      });
+  // What stays staged needs less room the more is at home: once more with what was found.
+  constexpr int rounds = 3;
+  std::int64_t room_of_homes = 0;
+  for (int round = 0; round < rounds; ++round) {
+    PARBUCKLE_ASSIGN(const std::int64_t arena, least_host(with));
+    std::int64_t left = capacity - slack - (arena - room_of_homes);
+    std::vector<SpanId> chosen;
+    std::int64_t held = 0;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.bytes <= left) {
+        chosen.push_back(candidate.span);
+        left -= candidate.bytes;
+        held += candidate.bytes;
+      }
+    }
+    if (chosen.size() <= with.hosted.size() && round > 0) {
+      break;
+    }
+    std::sort(chosen.begin(), chosen.end());
+    Choice more = with;
+    more.hosted = std::move(chosen);
+    PARBUCKLE_ASSIGN(const std::int64_t needed, least_host(more));
+    if (needed > capacity) {
+      break;
+    }
+    with = std::move(more);
+    room_of_homes = held;
+  }
+  return with;
+}
+
+bool Evaluator::has_lane(LaneKind kind) const {
+  return std::any_of(hardware_->lanes.begin(), hardware_->lanes.end(), [&](const Lane& lane) {
+    return lane.kind == kind && lane.bytes_per_s > 0;
   });
 }
 
-Result<std::optional<Plan>> Evaluator::plan_in(const Choice& choice, std::int64_t capacity) {
+Result<std::optional<Plan>> Evaluator::plan_in(const Choice& choice, const Capacity& capacity) {
   const Expanded& e = expanded(choice);
   PARBUCKLE_ASSIGN(const Schedule made, schedule(*workload_, choice, e.chain, e.uses));
   const std::int64_t ahead = choice.prefetch * visit_traffic_bytes(made, e.uses);
-  const Placement placement = place(made, e.tasks(), capacity, ahead);
-  if (placement.arena_bytes > capacity) {
+  const Placement placement = place(made, e.tasks(), capacity.compute, ahead);
+  if (placement.arena_bytes > capacity.compute) {
     return std::optional<Plan>();
   }
-  Plan plan = assemble(*workload_, choice, e.chain, made, placement);
-  if (!plan.transfers.empty() && !has_drive()) {
+  Plan plan;
+  if (has_device()) {
+    const Staging staging = stage(*workload_, choice, made, e.tasks());
+    const std::int64_t host_ahead = choice.prefetch * visit_traffic_bytes(staging.host, e.uses);
+    const Placement host = place(staging.host, e.tasks(), capacity.host, host_ahead);
+    if (host.arena_bytes > capacity.host) {
+      return std::optional<Plan>();
+    }
+    const HostSide side{staging, host};
+    plan = assemble(*workload_, choice, e.chain, made, placement, &side);
+  } else {
+    plan = assemble(*workload_, choice, e.chain, made, placement);
+  }
+  if (!has_drive() && uses_drive(plan)) {
     return std::optional<Plan>();
   }
   PARBUCKLE_ASSIGN(plan.predicted, simulate(plan, seconds_, *hardware_));

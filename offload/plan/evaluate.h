@@ -26,6 +26,12 @@ struct Expanded {
   [[nodiscard]] std::int32_t tasks() const { return static_cast<std::int32_t>(chain.size()); }
 };
 
+/// Bytes that a plan may use for its arenas. `host` counts only beside a device with memory of its own.
+struct Capacity {
+  std::int64_t compute = 0;
+  std::int64_t host = 0;
+};
+
 /// Bytes of a plan that choices compete for.
 std::int64_t moved_bytes(const Plan& plan);
 
@@ -36,19 +42,29 @@ class Evaluator {
 
   const Expanded& expanded(const Choice& choice);
 
-  /// Least arena of this choice, fetching nothing ahead, or one of at most `enough` bytes.
+  /// Compute memory is a device's own: there is a link to it, and host memory is a tier below.
+  [[nodiscard]] bool has_device() const { return has_lane(LaneKind::h2d); }
+
+  /// Least arena of this choice in compute memory, fetching nothing ahead, or one of at most `enough` bytes.
   Result<std::int64_t> least_arena(const Choice& choice, std::int64_t enough = 0);
+
+  /// Least host memory of this choice beside a device; 0 where the host computes.
+  Result<std::int64_t> least_host(const Choice& choice);
 
   /// `choice` with spans pinned until `capacity - slack` bytes are used: gradients first, then by bytes of traffic saved per byte
   /// held. Never more than fits.
   Result<Choice> pinned(const Choice& choice, std::int64_t capacity, std::int64_t slack);
 
-  /// The hardware has a drive that bytes can be read from; without one only plans that move nothing are possible.
-  [[nodiscard]] bool has_drive() const;
+  /// `choice` with spans at home in host memory until `capacity - slack` bytes of it are used, those first that save most
+  /// traffic to the drive per byte. REQUIRES: has_device().
+  Result<Choice> hosted(const Choice& choice, std::int64_t capacity, std::int64_t slack);
+
+  /// The hardware has a drive that bytes can be read from; without one only plans that leave it alone are possible.
+  [[nodiscard]] bool has_drive() const { return has_lane(LaneKind::nvme_read); }
 
   /// The plan of a choice with its predicted times and bound; nothing where it does not fit in `capacity` or needs a drive
   /// that is not there.
-  Result<std::optional<Plan>> plan_in(const Choice& choice, std::int64_t capacity);
+  Result<std::optional<Plan>> plan_in(const Choice& choice, const Capacity& capacity);
 
   /// Traffic of a typical unit visit where nothing is pinned.
   Result<std::int64_t> visit_traffic(const Choice& choice);
@@ -62,6 +78,8 @@ class Evaluator {
 
   Evaluator(const Workload& workload, const Hardware& hardware, std::vector<double> seconds)
       : workload_(&workload), hardware_(&hardware), seconds_(std::move(seconds)) {}
+
+  [[nodiscard]] bool has_lane(LaneKind kind) const;
 
   const Workload* workload_;
   const Hardware* hardware_;

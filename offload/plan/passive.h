@@ -17,7 +17,8 @@ struct Surroundings {
   const Plan* plan = nullptr;
 };
 
-/// The fastest plan of a forward-only workload inside the arena of `around`, one or more plans that share an arena (training;
+/// The fastest plan of a forward-only workload inside the arenas of `around` (beside a device, host memory may grow up to the
+/// budget: take the larger of the plans' host arenas), one or more plans that share an arena (training;
 /// or training and prefill, for decode). Spans that they hold always (homes, key/value caches, batches) keep their
 /// offsets, found by name in the first plan that has them; all of them stay untouched, and everything else uses the memory above
 /// them. Between steps a lazy training plan has pending updates: they must have been applied, the memory of their gradients is

@@ -1,4 +1,4 @@
-// Third pass: addresses. Visits whose time in memory overlaps get disjoint ranges of the arena.
+// Fourth pass: addresses. Visits whose time in memory overlaps get disjoint ranges of the arena.
 //
 // A visit must be in memory during its tasks. Where memory allows it is given more: room to be fetched ahead of its first
 // task, and room to be drained after its last one. Without that room a fetch or a drain stands between two tasks.

@@ -21,8 +21,22 @@ namespace {
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
 
-std::int64_t arena_capacity(const Budgets& budgets) {
-  return budgets.host_bytes < 0 ? unlimited : budgets.host_bytes - budgets.host_reserve_bytes;
+Capacity capacity_of(const Budgets& budgets, bool device) {
+  const std::int64_t host =
+      budgets.host_bytes < 0 ? unlimited : budgets.host_bytes - budgets.host_reserve_bytes;
+  if (!device) {
+    return {.compute = host, .host = 0};
+  }
+  return {.compute = budgets.device_bytes < 0 ? unlimited : budgets.device_bytes, .host = host};
+}
+
+// Where what leaves compute memory may go.
+std::vector<WaitsIn> lower_places(const Evaluator& evaluator) {
+  if (!evaluator.has_device()) {
+    return {WaitsIn::nvme};
+  }
+  return evaluator.has_drive() ? std::vector<WaitsIn>{WaitsIn::host, WaitsIn::nvme}
+                               : std::vector<WaitsIn>{WaitsIn::host};
 }
 
 // Shorter step; where steps are equal, fewer bytes, then a smaller arena.
@@ -39,7 +53,8 @@ bool better(const Plan& a, const Plan& b) {
 
 struct Base {
   Choice choice;
-  std::int64_t least_arena = 0;
+  std::int64_t least_arena = 0;  // of compute memory
+  std::int64_t least_host = 0;   // beside a device
 };
 
 Result<std::vector<Base>> measure_bases(const Workload& workload,
@@ -47,18 +62,35 @@ Result<std::vector<Base>> measure_bases(const Workload& workload,
                                         Evaluator& evaluator) {
   PARBUCKLE_TRY(check_forced(workload, forced));
   std::vector<Base> bases;
-  for (Choice& choice : base_choices(workload, forced)) {
+  for (Choice& choice : base_choices(workload, forced, lower_places(evaluator))) {
     PARBUCKLE_ASSIGN(const std::int64_t arena, evaluator.least_arena(choice));
-    bases.push_back({std::move(choice), arena});
+    PARBUCKLE_ASSIGN(const std::int64_t host, evaluator.least_host(choice));
+    bases.push_back({std::move(choice), arena, host});
   }
   return bases;
 }
 
-std::int64_t smallest_of(const std::vector<Base>& bases, const Budgets& budgets) {
-  const auto least = std::min_element(bases.begin(), bases.end(), [](const Base& a, const Base& b) {
-    return a.least_arena < b.least_arena;
-  });
-  return round_up(least->least_arena + budgets.host_reserve_bytes, mib);
+std::int64_t least_compute_memory(const std::vector<Base>& bases) {
+  std::int64_t least = unlimited;
+  for (const Base& base : bases) {
+    least = std::min(least, base.least_arena);
+  }
+  return least;
+}
+
+// Beside a device: of the choices that fit in it.
+std::int64_t smallest_host(const std::vector<Base>& bases,
+                           const Budgets& budgets,
+                           const Evaluator& evaluator) {
+  const bool device = evaluator.has_device();
+  const std::int64_t compute = capacity_of(budgets, device).compute;
+  std::int64_t least = unlimited;
+  for (const Base& base : bases) {
+    if (!device || base.least_arena <= compute) {
+      least = std::min(least, device ? base.least_host : base.least_arena);
+    }
+  }
+  return round_up(least + budgets.host_reserve_bytes, mib);
 }
 
 class Search {
@@ -71,7 +103,7 @@ class Search {
         budgets_(budgets),
         forced_(forced),
         evaluator_(evaluator),
-        capacity_(arena_capacity(budgets)) {}
+        capacity_(capacity_of(budgets, evaluator.has_device())) {}
 
   Status run(const std::vector<Base>& bases) {
     PARBUCKLE_TRY(try_bases(bases));
@@ -89,7 +121,8 @@ class Search {
   // Every base choice once, with room for two visits left unpinned; the few best go on.
   Status try_bases(const std::vector<Base>& bases) {
     for (const Base& base : bases) {
-      if (base.least_arena > capacity_ || hopeless(base.choice)) {
+      if (base.least_arena > capacity_.compute || base.least_host > capacity_.host ||
+          hopeless(base.choice)) {
         continue;
       }
       PARBUCKLE_TRY(try_pinned(base.choice, 2).status());
@@ -117,8 +150,12 @@ class Search {
     PARBUCKLE_ASSIGN(const std::int64_t visit, evaluator_.visit_traffic(choice));
     Choice with = choice;
     with.resident.clear();
+    with.hosted.clear();
     if (forced_.pin) {
-      PARBUCKLE_ASSIGN(with, evaluator_.pinned(choice, capacity_, slack_visits * visit));
+      PARBUCKLE_ASSIGN(with, evaluator_.pinned(choice, capacity_.compute, slack_visits * visit));
+    }
+    if (evaluator_.has_device()) {
+      PARBUCKLE_ASSIGN(with, evaluator_.hosted(with, capacity_.host, slack_visits * visit));
     }
     PARBUCKLE_ASSIGN(std::optional<Plan> made, evaluator_.plan_in(with, capacity_));
     if (!made) {
@@ -201,7 +238,7 @@ class Search {
                    std::size_t many) const {
     for (std::size_t u = workload_.units.size(); u-- > 0 && many > 0;) {
       if (policy_of(workload_, u, choice) == from) {
-        set_policy(workload_, u, to, choice);
+        set_policy(workload_, u, to, lower_place(choice), choice);
         --many;
       }
     }
@@ -211,13 +248,20 @@ class Search {
   const Budgets& budgets_;
   const Forced& forced_;
   Evaluator& evaluator_;
-  std::int64_t capacity_;
+  Capacity capacity_;
   std::optional<Plan> best_;
   std::vector<Lead> leads_;
   Alternatives tried_;
   std::int64_t least_pool_ = unlimited;
   std::int64_t least_written_ = unlimited;
 };
+
+Status short_of_device(const Budgets& budgets, std::int64_t least) {
+  const std::int64_t smallest = round_up(least, kib);
+  return exhausted("device memory: " + format_size(budgets.device_bytes) + " is " +
+                   format_size(smallest - budgets.device_bytes) +
+                   " short; the smallest that works is " + std::to_string(smallest / kib) + "KiB");
+}
 
 Status short_of_host(const Budgets& budgets, std::int64_t smallest) {
   return exhausted("host memory: --host-memory " + format_size(budgets.host_bytes) + " is " +
@@ -240,14 +284,25 @@ Status short_of_drive(const Budgets& budgets, const Search& search) {
                    format_size(search.least_written()));
 }
 
-/// Without a drive everything stays in memory: the least that takes.
-Result<std::int64_t> smallest_resident(const std::vector<Base>& bases,
-                                       const Budgets& budgets,
-                                       Evaluator& evaluator) {
+/// Without a drive everything stays in memory: the least of host memory that takes.
+Result<std::int64_t> smallest_without_drive(const std::vector<Base>& bases,
+                                            const Budgets& budgets,
+                                            Evaluator& evaluator) {
+  const bool device = evaluator.has_device();
+  Capacity capacity{unlimited, unlimited};
+  if (device) {
+    capacity.compute = capacity_of(budgets, device).compute;
+  }
   std::int64_t least = unlimited;
   for (const Base& base : bases) {
-    PARBUCKLE_ASSIGN(const Choice all, evaluator.pinned(base.choice, unlimited, 0));
-    PARBUCKLE_ASSIGN(const std::optional<Plan> made, evaluator.plan_in(all, unlimited));
+    if (base.least_arena > capacity.compute) {
+      continue;
+    }
+    PARBUCKLE_ASSIGN(Choice all, evaluator.pinned(base.choice, capacity.compute, 0));
+    if (device) {
+      PARBUCKLE_ASSIGN(all, evaluator.hosted(all, capacity.host, 0));
+    }
+    PARBUCKLE_ASSIGN(const std::optional<Plan> made, evaluator.plan_in(all, capacity));
     least = made ? std::min(least, made->host_arena_bytes) : least;
   }
   return round_up(least + budgets.host_reserve_bytes, mib);
@@ -269,7 +324,16 @@ Result<std::int64_t> smallest_host_bytes(const Workload& workload,
   PARBUCKLE_TRY(check_workload(workload));
   PARBUCKLE_ASSIGN(Evaluator evaluator, Evaluator::make(workload, hardware));
   PARBUCKLE_ASSIGN(const std::vector<Base> bases, measure_bases(workload, forced, evaluator));
-  return smallest_of(bases, budgets);
+  return smallest_host(bases, budgets, evaluator);
+}
+
+Result<std::int64_t> smallest_device_bytes(const Workload& workload,
+                                           const Hardware& hardware,
+                                           const Forced& forced) {
+  PARBUCKLE_TRY(check_workload(workload));
+  PARBUCKLE_ASSIGN(Evaluator evaluator, Evaluator::make(workload, hardware));
+  PARBUCKLE_ASSIGN(const std::vector<Base> bases, measure_bases(workload, forced, evaluator));
+  return evaluator.has_device() ? least_compute_memory(bases) : 0;
 }
 
 Result<Plan> plan(const Workload& workload,
@@ -279,7 +343,11 @@ Result<Plan> plan(const Workload& workload,
   PARBUCKLE_TRY(check_workload(workload));
   PARBUCKLE_ASSIGN(Evaluator evaluator, Evaluator::make(workload, hardware));
   PARBUCKLE_ASSIGN(const std::vector<Base> bases, measure_bases(workload, forced, evaluator));
-  const std::int64_t smallest = smallest_of(bases, budgets);
+  const std::int64_t compute = least_compute_memory(bases);
+  if (evaluator.has_device() && budgets.device_bytes >= 0 && budgets.device_bytes < compute) {
+    return short_of_device(budgets, compute);
+  }
+  const std::int64_t smallest = smallest_host(bases, budgets, evaluator);
   if (budgets.host_bytes >= 0 && budgets.host_bytes < smallest) {
     return short_of_host(budgets, smallest);
   }
@@ -287,7 +355,8 @@ Result<Plan> plan(const Workload& workload,
   PARBUCKLE_TRY(search.run(bases));
   if (!search.best()) {
     if (!evaluator.has_drive()) {
-      PARBUCKLE_ASSIGN(const std::int64_t resident, smallest_resident(bases, budgets, evaluator));
+      PARBUCKLE_ASSIGN(const std::int64_t resident,
+                       smallest_without_drive(bases, budgets, evaluator));
       return short_without_drive(budgets, resident);
     }
     return short_of_drive(budgets, search);

@@ -15,7 +15,6 @@ namespace {
 std::vector<std::pair<std::string, std::string>> answers(const Workload& workload,
                                                          const Plan& plan) {
   const Choice& c = plan.choice;
-  const bool host = c.boundary == ActivationPlace::host;
   std::string policies = policy_name(workload, c);
   // One policy for all units is an alternative; the many mixtures share a name.
   if (policies.find(',') != std::string::npos) {
@@ -25,7 +24,7 @@ std::vector<std::pair<std::string, std::string>> answers(const Workload& workloa
   if (workload.phase == Phase::train) {
     found.emplace_back("optimizer window", std::string(to_string(c.window)));
     found.emplace_back("activations", policies);
-    found.emplace_back("boundaries", host ? "in memory" : "on the drive");
+    found.emplace_back("boundaries", place_name(c.boundary));
   }
   return found;
 }
@@ -40,6 +39,18 @@ std::int64_t resident_of(const Plan& plan, Role role) {
 }
 
 }  // namespace
+
+std::string place_name(WaitsIn place) {
+  switch (place) {
+    case WaitsIn::compute:
+      return "in memory";
+    case WaitsIn::host:
+      return "in host memory";
+    case WaitsIn::nvme:
+      return "on the drive";
+  }
+  return "";
+}
 
 std::string order_name(const Workload& workload, const Choice& choice) {
   if (workload.micro_batches == 1) {

@@ -10,6 +10,9 @@
 
 namespace parbuckle {
 
+/// "in memory", "in host memory", "on the drive".
+std::string place_name(WaitsIn place);
+
 /// "layer-major", "micro-batch-major", "groups of 2 micro-batches".
 std::string order_name(const Workload& workload, const Choice& choice);
 

@@ -47,9 +47,13 @@ class Scheduler {
         choice_(choice),
         chain_(chain),
         uses_(uses),
-        resident_(workload.spans.size(), false) {
+        resident_(workload.spans.size(), false),
+        hosted_(workload.spans.size(), false) {
     for (const SpanId span : choice.resident) {
       resident_[span.index()] = true;
+    }
+    for (const SpanId span : choice.hosted) {
+      hosted_[span.index()] = true;
     }
   }
 
@@ -117,6 +121,7 @@ class Scheduler {
     visit.block = block;
     visit.micro_batch = object.micro_batch;
     visit.role = block_of(object, 0).role;
+    visit.place = object.uses->empty() ? WaitsIn::compute : place_of(object);
     visit.bytes = block < 0 ? round_up(span_of(object.span).bytes, page_bytes)
                             : transfer_bytes(block_of(object, at(block)));
     return visit;
@@ -131,36 +136,36 @@ class Scheduler {
         visit, inside ? block_of(object, at(use.block)).span_offset : 0};
   }
 
-  // Whether an object stays in memory between its visits.
-  [[nodiscard]] bool stays(const Object& object) const {
+  // Where an object waits between its visits.
+  [[nodiscard]] WaitsIn place_of(const Object& object) const {
     if (resident_[object.span.index()]) {
-      return true;
+      return WaitsIn::compute;
     }
     switch (block_of(object, 0).role) {
       case Role::gradient:
       case Role::sparse_gradient:
-        return choice_.gradient == ActivationPlace::host;
+        return choice_.gradient;
       case Role::activation: {
         const UnitId unit = chain_[at(object.uses->front().task)].unit;
-        return !unit.valid() || choice_.activation[unit.index()] == ActivationPlace::host;
+        return unit.valid() ? choice_.activation[unit.index()] : WaitsIn::compute;
       }
       case Role::boundary:
-        return choice_.boundary == ActivationPlace::host;
+        return choice_.boundary;
       case Role::weight:
       case Role::frozen_weight:
       case Role::quantisation_scale:
       case Role::master_low:
       case Role::moment1:
       case Role::moment2:
-        return false;
+        return hosted_[object.span.index()] ? WaitsIn::host : WaitsIn::nvme;
       case Role::stream:
       case Role::batch:
       case Role::kv_cache:
       case Role::statistic:
       case Role::scratch:
-        return true;
+        return WaitsIn::compute;
     }
-    return true;
+    return WaitsIn::compute;
   }
 
   Status plan_object(const Object& object) {
@@ -178,7 +183,7 @@ class Scheduler {
     if (object.uses->empty()) {
       return Status();
     }
-    const bool kept = !persistent && stays(object);
+    const bool kept = !persistent && place_of(object) == WaitsIn::compute;
     std::vector<Run> runs = split(object, kept);
     for (std::size_t r = 0; r < runs.size(); ++r) {
       PARBUCKLE_TRY(kept ? keep(object, runs[r]) : stream(object, runs, r));
@@ -328,6 +333,7 @@ class Scheduler {
   const std::vector<ChainTask>& chain_;
   const UseTable& uses_;
   std::vector<bool> resident_;
+  std::vector<bool> hosted_;
   Schedule out_;
 };
 
@@ -368,6 +374,15 @@ bool always_resident(const Workload& workload, SpanId span) {
     const Block& block = workload.blocks[id.index()];
     return block.pinned || block.role == Role::batch || block.role == Role::statistic ||
            block.role == Role::kv_cache;
+  });
+}
+
+bool is_mirrored(const Workload& workload, SpanId span) {
+  const std::vector<BlockId>& blocks = workload.spans[span.index()].blocks;
+  return std::any_of(blocks.begin(), blocks.end(), [&](BlockId id) {
+    const Block& block = workload.blocks[id.index()];
+    return !block.persistent && block.role != Role::kv_cache &&
+           (block.pinned || block.role == Role::batch || block.role == Role::statistic);
   });
 }
 

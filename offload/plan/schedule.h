@@ -43,9 +43,10 @@ struct Visit {
   std::int32_t block = -1;  // one block of the span; -1: all of it
   std::int32_t micro_batch = -1;
   Role role = Role::scratch;
-  std::int64_t bytes = 0;  // multiple of page_bytes
-  bool resident = false;   // held always
-  bool crosses = false;    // not persistent, and its content is used at the start of the next step
+  WaitsIn place = WaitsIn::compute;  // where its content waits outside of its visits
+  std::int64_t bytes = 0;            // multiple of page_bytes
+  bool resident = false;             // held always
+  bool crosses = false;  // not persistent, and its content is used at the start of the next step
   // Tasks during which it is in memory. Two ranges where one step's content is used at the start of the next and the
   // memory is free in between (a gradient that waits for its lazy update): {begin..last use}, {first write..end}.
   std::array<TaskRange, 2> held;
@@ -88,6 +89,9 @@ UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& ch
 
 /// True for spans that never leave memory whatever is chosen: pinned blocks, batches, statistics, key/value caches.
 bool always_resident(const Workload& workload, SpanId span);
+
+/// True for spans that the host writes or reads itself around a step: batches, scalars, statistics.
+bool is_mirrored(const Workload& workload, SpanId span);
 
 /// Fails only where a task reads a block that nothing wrote (a fault of the workload).
 Result<Schedule> schedule(const Workload& workload,

@@ -26,31 +26,38 @@ const ProgramTime* find_time(const Hardware& hardware, const std::string& progra
 }
 
 // Work that does not depend on the micro-batch has one program, timed under whatever key it was compiled with.
-const ProgramTime* measured(const Workload& workload,
-                            const Family& family,
-                            const Hardware& hardware) {
-  const ShapeKey largest = workload.shapes.empty() ? ShapeKey{} : workload.shapes.back();
-  const ProgramTime* const found = find_time(hardware, family.name, largest);
-  const bool usable = found != nullptr && (found->key == largest || family.programs.size() <= 1);
+const ProgramTime* measured(const Family& family, ShapeKey key, const Hardware& hardware) {
+  const ProgramTime* const found = find_time(hardware, family.name, key);
+  const bool usable = found != nullptr && (found->key == key || family.programs.size() <= 1);
   return usable ? found : nullptr;
 }
 
-// One queue of transfers and where it stands.
+// The entry of a per-program list for this shape: the only one where work does not depend on the micro-batch.
+double at_shape(const std::vector<double>& per_program, std::size_t shape) {
+  return per_program.empty() ? 0 : per_program[std::min(shape, per_program.size() - 1)];
+}
+
+// One queue of transfers and where it stands. Up to lane_depth() of them have started; the first of those moves its bytes while
+// the latency of the others passes.
 struct LaneState {
   std::vector<std::size_t> queue;  // transfers, in order
-  std::size_t head = 0;
-  bool busy = false;
-  double latency_left = 0;
-  double bytes_left = 0;
+  std::size_t started = 0;
+  std::size_t ended = 0;
+  double latency_left = 0;  // of the first
+  double bytes_left = 0;    // of the first
   const Lane* lane = nullptr;
 
-  [[nodiscard]] bool moves() const { return busy && latency_left <= 0; }
+  [[nodiscard]] bool busy() const { return ended < started; }
+  [[nodiscard]] bool moves() const { return busy() && latency_left <= 0; }
+  [[nodiscard]] bool full() const {
+    return started - ended == static_cast<std::size_t>(lane_depth(lane->kind));
+  }
 };
 
 class Simulator {
  public:
-  Simulator(const Plan& plan, const std::vector<double>& seconds)
-      : plan_(plan), seconds_(seconds), done_(plan.transfers.size(), false) {
+  Simulator(const Plan& plan, const StepLoad& load)
+      : plan_(plan), load_(load), done_(plan.transfers.size(), false) {
     timeline_.tasks.resize(plan.tasks.size());
     timeline_.transfers.resize(plan.transfers.size());
   }
@@ -85,7 +92,7 @@ class Simulator {
     }
     const bool finished = task_ == plan_.tasks.size() &&
                           std::all_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {
-                            return lane.head == lane.queue.size();
+                            return lane.ended == lane.queue.size();
                           });
     if (!finished) {
       return internal_error("plan: task " + std::to_string(task_) +
@@ -105,30 +112,34 @@ class Simulator {
   bool start_what_can() {
     if (!computing_ && task_ < plan_.tasks.size() && all_done(plan_.tasks[task_].waits)) {
       computing_ = true;
-      task_end_ = now_ + seconds_[plan_.tasks[task_].family.index()];
+      task_end_ = now_ + load_.task_s[task_];
       timeline_.tasks[task_].begin_s = now_;
     }
     bool running = computing_;
     for (LaneState& lane : lanes_) {
-      if (!lane.busy && lane.head < lane.queue.size()) {
-        start(lane);
+      while (lane.started < lane.queue.size() && !lane.full() && may_start(lane)) {
+        timeline_.transfers[lane.queue[lane.started]].begin_s = now_;
+        if (lane.started++ == lane.ended) {
+          come_first(lane, now_);
+        }
       }
-      running = running || lane.busy;
+      running = running || lane.busy();
     }
     return running;
   }
 
-  void start(LaneState& lane) {
-    const std::size_t id = lane.queue[lane.head];
-    const Transfer& transfer = plan_.transfers[id];
-    const bool task_over = transfer.after_task < static_cast<std::int32_t>(task_);
-    if (!task_over || !all_done(transfer.after_transfers)) {
-      return;
-    }
-    lane.busy = true;
-    lane.latency_left = lane.lane->latency_s;
-    lane.bytes_left = static_cast<double>(transfer.bytes);
-    timeline_.transfers[id].begin_s = now_;
+  [[nodiscard]] bool may_start(const LaneState& lane) const {
+    const Transfer& transfer = plan_.transfers[lane.queue[lane.started]];
+    return transfer.after_task < static_cast<std::int32_t>(task_) &&
+           all_done(transfer.after_transfers);
+  }
+
+  // The first transfer of the lane has its turn from `now` on.
+  void come_first(LaneState& lane, double now) const {
+    const std::size_t id = lane.queue[lane.ended];
+    const double passed = now - timeline_.transfers[id].begin_s;
+    lane.latency_left = std::max(0.0, lane.lane->latency_s - passed);
+    lane.bytes_left = static_cast<double>(load_.transfer_bytes[id]);
   }
 
   [[nodiscard]] double rate(const LaneState& lane) const {
@@ -145,7 +156,7 @@ class Simulator {
   [[nodiscard]] double next_event() const {
     double step = computing_ ? task_end_ - now_ : never;
     for (const LaneState& lane : lanes_) {
-      if (lane.busy) {
+      if (lane.busy()) {
         step = std::min(step, lane.moves() ? lane.bytes_left / rate(lane) : lane.latency_left);
       }
     }
@@ -160,7 +171,7 @@ class Simulator {
     const double end = now_ + step;
     for (std::size_t i = 0; i < lane_kinds; ++i) {
       LaneState& lane = lanes_[i];
-      if (!lane.busy) {
+      if (!lane.busy()) {
         continue;
       }
       if (rates[i] == 0) {
@@ -182,15 +193,17 @@ class Simulator {
   }
 
   void finish(LaneState& lane, double end) {
-    const std::size_t id = lane.queue[lane.head];
+    const std::size_t id = lane.queue[lane.ended];
     timeline_.transfers[id].end_s = end;
     done_[id] = true;
-    lane.busy = false;
-    ++lane.head;
+    ++lane.ended;
+    if (lane.busy()) {
+      come_first(lane, end);
+    }
   }
 
   const Plan& plan_;
-  const std::vector<double>& seconds_;
+  const StepLoad& load_;
   std::vector<bool> done_;
   std::array<LaneState, lane_kinds> lanes_;
   Timeline timeline_;
@@ -203,18 +216,26 @@ class Simulator {
 }  // namespace
 
 Result<std::vector<double>> family_seconds(const Workload& workload, const Hardware& hardware) {
+  return family_seconds(
+      workload, hardware, workload.shapes.empty() ? 0 : workload.shapes.size() - 1);
+}
+
+Result<std::vector<double>> family_seconds(const Workload& workload,
+                                           const Hardware& hardware,
+                                           std::size_t shape) {
   if (hardware.devices.empty()) {
     return invalid("hardware '" + hardware.name + "': devices is empty, expected one");
   }
   const ComputeDevice& device = hardware.devices.front();
+  const ShapeKey key = workload.shapes.empty() ? ShapeKey{} : workload.shapes[shape];
   std::vector<double> seconds;
   for (const Family& family : workload.families) {
-    if (const ProgramTime* const time = measured(workload, family, hardware)) {
+    if (const ProgramTime* const time = measured(family, key, hardware)) {
       seconds.push_back(time->seconds);
       continue;
     }
-    const double flops = family.flops.empty() ? 0 : family.flops.back();
-    const double bytes = family.traffic_bytes.empty() ? 0 : family.traffic_bytes.back();
+    const double flops = at_shape(family.flops, shape);
+    const double bytes = at_shape(family.traffic_bytes, shape);
     if ((flops > 0 && device.flops_per_s <= 0) || (bytes > 0 && device.memory_bytes_per_s <= 0)) {
       return invalid("hardware '" + hardware.name + "', device '" + device.name +
                      "': flops_per_s and memory_bytes_per_s must be above 0: program '" +
@@ -226,12 +247,25 @@ Result<std::vector<double>> family_seconds(const Workload& workload, const Hardw
   return seconds;
 }
 
+Result<Timeline> simulate(const Plan& plan, const StepLoad& load, const Hardware& hardware) {
+  Simulator simulator(plan, load);
+  PARBUCKLE_TRY(simulator.attach(hardware));
+  return simulator.run();
+}
+
 Result<Timeline> simulate(const Plan& plan,
                           const std::vector<double>& family_seconds,
                           const Hardware& hardware) {
-  Simulator simulator(plan, family_seconds);
-  PARBUCKLE_TRY(simulator.attach(hardware));
-  return simulator.run();
+  StepLoad load;
+  load.task_s.reserve(plan.tasks.size());
+  for (const Task& task : plan.tasks) {
+    load.task_s.push_back(family_seconds[task.family.index()]);
+  }
+  load.transfer_bytes.reserve(plan.transfers.size());
+  for (const Transfer& transfer : plan.transfers) {
+    load.transfer_bytes.push_back(transfer.bytes);
+  }
+  return simulate(plan, load, hardware);
 }
 
 }  // namespace parbuckle

@@ -2,6 +2,8 @@
 // engine/base/plan.h fixes for the executor, so a prediction and a measurement differ by rates only.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "parbuckle/status.h"
@@ -12,13 +14,25 @@
 
 namespace parbuckle {
 
-/// Seconds of one task of each family at the largest ShapeKey: measured (Hardware::program_times), else its flops and bytes at
-/// the device's rates. Fails where neither is known.
+/// Seconds of one task of each family at the largest ShapeKey, or at Workload::shapes[shape]: measured
+/// (Hardware::program_times), else its flops and bytes at the device's rates. Fails where neither is known.
 Result<std::vector<double>> family_seconds(const Workload& workload, const Hardware& hardware);
+Result<std::vector<double>> family_seconds(const Workload& workload,
+                                           const Hardware& hardware,
+                                           std::size_t shape);
 
-/// A lane moves `bytes_per_s` alone and `duplex_bytes_per_s` while another lane of its engine moves bytes too; each transfer
-/// first waits `latency_s`, during which it does not disturb its neighbours.
+/// What one step of a plan asks of the machine.
+struct StepLoad {
+  std::vector<double> task_s;                // like Plan::tasks
+  std::vector<std::int64_t> transfer_bytes;  // like Plan::transfers
+};
+
+/// A lane moves `bytes_per_s` alone and `duplex_bytes_per_s` while another lane of its engine moves bytes too, for one transfer
+/// after the other. Each waits `latency_s` after its start, which disturbs nobody and passes while those before it move.
 /// Fails where the plan uses a lane that the hardware lacks or never finishes (transfers and tasks wait in a circle).
+Result<Timeline> simulate(const Plan& plan, const StepLoad& load, const Hardware& hardware);
+
+/// The step in which every micro-batch has the largest ShapeKey.
 Result<Timeline> simulate(const Plan& plan,
                           const std::vector<double>& family_seconds,
                           const Hardware& hardware);

@@ -40,34 +40,67 @@ std::string choices(const Workload& workload, const Plan& plan) {
     text += line("window",
                  std::string(to_string(c.window)) +
                      (workload.clipping ? ", gradients clipped" : ", no clipping"));
-    text += line("activations",
-                 policy_name(workload, c) + "; boundaries " +
-                     (c.boundary == ActivationPlace::host ? "in memory" : "on the drive"));
+    text +=
+        line("activations", policy_name(workload, c) + "; boundaries " + place_name(c.boundary));
   }
   text += line("prefetch", std::to_string(c.prefetch) + " visits ahead");
   return text;
 }
 
-std::string by_role(const Plan& plan) {
-  std::string text = padded("role", 20) + padded("in memory", 11, true) +
-                     padded("on drive", 11, true) + padded("read/step", 11, true) +
-                     padded("write/step", 11, true) + "\n";
-  RoleBytes sum;
-  for (const RoleBytes& r : plan.bytes) {
-    text += padded(std::string(to_string(r.role)), 20) + size_cell(r.resident) +
-            size_cell(r.stored) + size_cell(r.read) + size_cell(r.written) + "\n";
-    sum.resident += r.resident;
-    sum.stored += r.stored;
-    sum.read += r.read;
-    sum.written += r.written;
+// A column of the table by role. Those of a device's link and of the host beside it are shown for plans with a device.
+struct Column {
+  std::string_view name;
+  std::int64_t RoleBytes::*bytes;
+};
+
+std::vector<Column> columns(bool device) {
+  if (!device) {
+    return {{"in memory", &RoleBytes::resident},
+            {"on drive", &RoleBytes::stored},
+            {"read/step", &RoleBytes::read},
+            {"write/step", &RoleBytes::written}};
   }
-  return text + padded("all", 20) + size_cell(sum.resident) + size_cell(sum.stored) +
-         size_cell(sum.read) + size_cell(sum.written) + "\n";
+  return {{"on device", &RoleBytes::resident},
+          {"in host", &RoleBytes::hosted},
+          {"on drive", &RoleBytes::stored},
+          {"down/step", &RoleBytes::down},
+          {"up/step", &RoleBytes::up},
+          {"read/step", &RoleBytes::read},
+          {"write/step", &RoleBytes::written}};
+}
+
+std::string by_role(const Plan& plan) {
+  const std::vector<Column> shown = columns(plan.device_arena_bytes > 0);
+  std::string text = padded("role", 20);
+  std::string all = padded("all", 20);
+  for (const Column& column : shown) {
+    text += padded(std::string(column.name), 11, true);
+    std::int64_t sum = 0;
+    for (const RoleBytes& r : plan.bytes) {
+      sum += r.*column.bytes;
+    }
+    all += size_cell(sum);
+  }
+  text += "\n";
+  for (const RoleBytes& r : plan.bytes) {
+    text += padded(std::string(to_string(r.role)), 20);
+    for (const Column& column : shown) {
+      text += size_cell(r.*column.bytes);
+    }
+    text += "\n";
+  }
+  return text + all + "\n";
 }
 
 std::string memory(const Plan& plan) {
   const Budgets& b = plan.budgets;
-  std::string text =
+  std::string text;
+  if (plan.device_arena_bytes > 0) {
+    text += line("device",
+                 format_size(plan.device_arena_bytes) + " arena of " +
+                     (b.device_bytes < 0 ? "no limit" : format_size(b.device_bytes)));
+  }
+  text +=
       line("host",
            format_size(plan.host_arena_bytes) + " arena + " + format_size(b.host_reserve_bytes) +
                " reserve of " + (b.host_bytes < 0 ? "no limit" : format_size(b.host_bytes)));
@@ -92,7 +125,10 @@ std::string times(const Plan& plan) {
                   b.limited_by) +
          line("bound",
               "compute " + format_seconds(b.compute_s) + ", read " + format_seconds(b.read_s) +
-                  ", write " + format_seconds(b.write_s) + ", both " + format_seconds(b.duplex_s));
+                  ", write " + format_seconds(b.write_s) + ", both " + format_seconds(b.duplex_s) +
+                  (plan.device_arena_bytes > 0 ? ", to device " + format_seconds(b.down_s) +
+                                                     ", from device " + format_seconds(b.up_s)
+                                               : ""));
 }
 
 // What becomes of a unit's weights, moments, gradients and activations, in a few words.

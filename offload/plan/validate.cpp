@@ -57,6 +57,14 @@ class Structure {
     return block_bytes(block, workload_.shapes.back());
   }
 
+  [[nodiscard]] Tier compute_tier() const {
+    return plan_.device_arena_bytes > 0 ? Tier::device : Tier::host;
+  }
+
+  [[nodiscard]] std::int64_t arena_bytes(Tier tier) const {
+    return tier == Tier::device ? plan_.device_arena_bytes : plan_.host_arena_bytes;
+  }
+
   void choice() {
     const Choice& c = plan_.choice;
     expect(plan_.phase == workload_.phase, "plan: its phase is not the workload's");
@@ -74,9 +82,9 @@ class Structure {
   void allocation(const Allocation& a, const std::string& name) {
     expect(a.offset % page_bytes == 0,
            name + " (" + a.what + "): offset is not a multiple of a page");
-    expect(fits(a.offset, a.bytes, plan_.host_arena_bytes),
+    expect(a.tier != Tier::nvme, name + " (" + a.what + "): not in a tier of memory");
+    expect(fits(a.offset, a.bytes, arena_bytes(a.tier)),
            name + " (" + a.what + "): outside the arena");
-    expect(a.tier == Tier::host, name + " (" + a.what + "): not in the host tier");
     if (!a.span.valid()) {
       return;
     }
@@ -110,6 +118,7 @@ class Structure {
       const Allocation& a = plan_.allocations[operand.allocation.index()];
       expect(fits(operand.offset, 1, a.bytes) && a.span.valid(),
              name + ": an operand lies outside its allocation");
+      expect(a.tier == compute_tier(), name + ": an operand is not in compute memory");
     }
     for (const TransferId id : t.waits) {
       expect(in(id, plan_.transfers), name + ": waits for a transfer that does not exist");
@@ -123,10 +132,10 @@ class Structure {
     const std::int64_t need = workload_.families[t.family.index()].scratch_bytes;
     expect(t.scratch_bytes >= need, name + ": scratch is too small");
     expect(t.scratch_offset % page_bytes == 0 &&
-               fits(t.scratch_offset, t.scratch_bytes, plan_.host_arena_bytes),
+               fits(t.scratch_offset, t.scratch_bytes, arena_bytes(compute_tier())),
            name + ": scratch outside the arena");
     const auto holds = [&](const Allocation& a) {
-      return !a.span.valid() && a.offset <= t.scratch_offset &&
+      return !a.span.valid() && a.tier == compute_tier() && a.offset <= t.scratch_offset &&
              a.offset + a.bytes >= t.scratch_offset + t.scratch_bytes;
     };
     expect(t.scratch_bytes == 0 ||
@@ -140,26 +149,46 @@ class Structure {
       return;
     }
     const Block& block = workload_.blocks[t.block.index()];
-    const Allocation& a = plan_.allocations[t.allocation.index()];
-    expect(t.lane == LaneKind::nvme_read || t.lane == LaneKind::nvme_write,
-           name + " (" + block.name + "): not an NVMe lane");
-    expect(a.span == block.span && a.micro_batch == t.micro_batch,
-           name + " (" + block.name + "): its allocation is of another span");
+    const bool link = t.lane == LaneKind::h2d || t.lane == LaneKind::d2h;
+    expect(link || t.lane == LaneKind::nvme_read || t.lane == LaneKind::nvme_write,
+           name + " (" + block.name + "): not a lane that moves blocks");
     expect(t.bytes == round_up(largest(block), page_bytes),
            name + " (" + block.name + "): wrong number of bytes");
-    const bool right_place =
-        a.block < 0
-            ? t.offset == block.span_offset
-            : t.offset == 0 && a.span.valid() &&
-                  workload_.spans[a.span.index()].blocks[static_cast<std::size_t>(a.block)] ==
-                      t.block;
-    expect(right_place && fits(t.offset, t.bytes, a.bytes),
-           name + " (" + block.name + "): not where the allocation keeps that block");
+    keeps(t, t.allocation, t.offset, link ? Tier::device : Tier::host, name);
+    if (link) {
+      keeps(t, t.host, t.host_offset, Tier::host, name);
+    }
     expect(t.after_task < static_cast<std::int32_t>(plan_.tasks.size()),
            name + ": waits for a task that does not exist");
     for (const TransferId id : t.after_transfers) {
       expect(in(id, plan_.transfers), name + ": waits for a transfer that does not exist");
     }
+  }
+
+  // The allocation is of that tier and keeps the transfer's block at `offset`.
+  void keeps(const Transfer& t,
+             AllocationId allocation,
+             std::int64_t offset,
+             Tier tier,
+             const std::string& transfer) {
+    const Block& block = workload_.blocks[t.block.index()];
+    const std::string name = transfer + " (" + block.name + ")";
+    if (!in(allocation, plan_.allocations)) {
+      faults_.push_back(name + ": no such allocation");
+      return;
+    }
+    const Allocation& a = plan_.allocations[allocation.index()];
+    expect(a.tier == tier, name + ": its allocation is of another tier");
+    expect(a.span == block.span && a.micro_batch == t.micro_batch,
+           name + ": its allocation is of another span");
+    const bool right_place =
+        a.block < 0
+            ? offset == block.span_offset
+            : offset == 0 && a.span.valid() &&
+                  workload_.spans[a.span.index()].blocks[static_cast<std::size_t>(a.block)] ==
+                      t.block;
+    expect(right_place && fits(offset, t.bytes, a.bytes),
+           name + ": not where the allocation keeps that block");
   }
 
   void homes() {
@@ -174,7 +203,7 @@ class Structure {
       const Home& home = plan_.homes[i];
       const Block& block = workload_.blocks[persistent[i].index()];
       expect(home.block == persistent[i], "homes: not in block order at " + block.name);
-      if (home.tier != Tier::host) {
+      if (home.tier == Tier::nvme) {
         continue;
       }
       if (!in(home.allocation, plan_.allocations)) {
@@ -182,19 +211,25 @@ class Structure {
         continue;
       }
       const Allocation& a = plan_.allocations[home.allocation.index()];
-      expect(a.resident && a.span == block.span && a.block < 0 && home.offset == block.span_offset,
+      expect(a.resident && a.tier == home.tier && a.span == block.span && a.block < 0 &&
+                 home.offset == block.span_offset,
              "home of " + block.name + ": its allocation is not resident or not of its span");
     }
   }
 
   void arena() {
-    std::int64_t end = 0;
-    for (const Allocation& a : plan_.allocations) {
-      end = std::max(end, a.offset + a.bytes);
+    for (const Tier tier : {Tier::device, Tier::host}) {
+      std::int64_t end = 0;
+      for (const Allocation& a : plan_.allocations) {
+        end = a.tier == tier ? std::max(end, a.offset + a.bytes) : end;
+      }
+      expect(end == arena_bytes(tier),
+             "plan: the arena of the " + std::string(tier == Tier::device ? "device" : "host") +
+                 " does not end with its last allocation");
     }
-    expect(end == plan_.host_arena_bytes,
-           "plan: host_arena_bytes is not the end of the last allocation");
     const Budgets& b = plan_.budgets;
+    expect(b.device_bytes < 0 || plan_.device_arena_bytes <= b.device_bytes,
+           "plan: the device's arena exceeds its budget");
     expect(b.host_bytes < 0 || plan_.host_arena_bytes + b.host_reserve_bytes <= b.host_bytes,
            "plan: arena and reserve exceed the host budget");
     expect(b.nvme_bytes < 0 || plan_.nvme_pool_bytes <= b.nvme_bytes,
@@ -206,8 +241,10 @@ class Structure {
     std::set<std::pair<BlockId, std::int32_t>> stored;
     for (const Transfer& t : plan_.transfers) {
       RoleBytes& role = found[static_cast<std::size_t>(workload_.blocks[t.block.index()].role)];
-      (t.lane == LaneKind::nvme_read ? role.read : role.written) += t.bytes;
-      stored.insert({t.block, t.micro_batch});
+      moved(role, t.lane) += t.bytes;
+      if (t.lane == LaneKind::nvme_read || t.lane == LaneKind::nvme_write) {
+        stored.insert({t.block, t.micro_batch});
+      }
     }
     for (const Home& home : plan_.homes) {
       if (home.tier == Tier::nvme) {
@@ -224,7 +261,8 @@ class Structure {
       claimed[static_cast<std::size_t>(role.role)] = role;
     }
     for (std::size_t r = 0; r < found.size(); ++r) {
-      expect(found[r].read == claimed[r].read && found[r].written == claimed[r].written,
+      expect(found[r].read == claimed[r].read && found[r].written == claimed[r].written &&
+                 found[r].down == claimed[r].down && found[r].up == claimed[r].up,
              "plan: bytes of role " + std::string(to_string(static_cast<Role>(r))) +
                  " are not those of its transfers");
     }

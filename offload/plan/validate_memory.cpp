@@ -20,8 +20,10 @@ constexpr std::size_t lane_count = 5;  // LaneKind; tasks are on LaneKind::compu
 
 struct Event {
   std::size_t lane = 0;
-  std::int32_t position = 0;  // in its lane
-  std::vector<std::size_t> after;
+  std::int32_t position = 0;       // in its lane
+  std::vector<std::size_t> after;  // they end before this one starts
+  std::int64_t starts_after =
+      -1;  // a transfer of the same lane that starts, and ends, before this one does
   std::array<std::int32_t, lane_count>
       clock{};  // events of each lane that end before this one starts
 };
@@ -38,7 +40,8 @@ struct History {
   [[nodiscard]] bool may_write(const Event& event) const {
     bool ordered = may_read(event);
     for (std::size_t lane = 0; lane < lane_count; ++lane) {
-      ordered = ordered && (lane == event.lane || event.clock[lane] > reads[lane]);
+      const bool itself = lane == event.lane && reads[lane] == event.position;
+      ordered = ordered && (itself || event.clock[lane] > reads[lane]);
     }
     return ordered;
   }
@@ -72,8 +75,25 @@ struct Stored {
 
 struct Extent {
   Instance what;
-  std::int64_t begin = 0;  // in the arena
+  Tier tier = Tier::host;
+  std::int64_t begin = 0;  // in the tier's arena
   std::int64_t end = 0;
+};
+
+// One arena, cut into cells.
+struct Arena {
+  std::vector<std::int64_t> cuts;  // begin of each cell
+  std::vector<Cell> cells;
+
+  void cut_at(std::int64_t begin, std::int64_t end) {
+    cuts.push_back(begin);
+    cuts.push_back(end);
+  }
+  void finish_cuts() {
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    cells.resize(cuts.size());
+  }
 };
 
 class Replay {
@@ -107,8 +127,11 @@ class Replay {
     const auto join = [&](std::size_t e, std::size_t lane) {
       events_[e].lane = lane;
       events_[e].position = positions[lane]++;
-      if (events_[e].position > 0) {
+      const bool one_at_a_time = lane_depth(static_cast<LaneKind>(lane)) == 1;
+      if (events_[e].position > 0 && one_at_a_time) {
         events_[e].after.push_back(last[lane]);
+      } else if (events_[e].position > 0) {
+        events_[e].starts_after = static_cast<std::int64_t>(last[lane]);
       }
       last[lane] = e;
     };
@@ -139,17 +162,22 @@ class Replay {
       for (const std::size_t before : events_[e].after) {
         next[before].push_back(e);
       }
+      if (events_[e].starts_after >= 0) {
+        ++missing[e];
+        next[static_cast<std::size_t>(events_[e].starts_after)].push_back(e);
+      }
       if (missing[e] == 0) {
         order_.push_back(e);
       }
     }
     for (std::size_t i = 0; i < order_.size(); ++i) {
       Event& event = events_[order_[i]];
+      if (event.starts_after >= 0) {
+        inherit(event, events_[static_cast<std::size_t>(event.starts_after)]);
+      }
       for (const std::size_t b : event.after) {
         const Event& before = events_[b];
-        for (std::size_t lane = 0; lane < lane_count; ++lane) {
-          event.clock[lane] = std::max(event.clock[lane], before.clock[lane]);
-        }
+        inherit(event, before);
         event.clock[before.lane] = std::max(event.clock[before.lane], before.position + 1);
       }
       for (const std::size_t e : next[order_[i]]) {
@@ -166,6 +194,13 @@ class Replay {
     return true;
   }
 
+  /// What had ended when `before` started had ended when `event` started.
+  static void inherit(Event& event, const Event& before) {
+    for (std::size_t lane = 0; lane < lane_count; ++lane) {
+      event.clock[lane] = std::max(event.clock[lane], before.clock[lane]);
+    }
+  }
+
   [[nodiscard]] std::vector<Extent> extents(const Allocation& a) const {
     std::vector<Extent> found;
     if (!a.span.valid()) {
@@ -179,35 +214,37 @@ class Replay {
       }
       const std::int64_t begin = a.offset + (a.block < 0 ? block.span_offset : 0);
       const std::int64_t bytes = round_up(block_bytes(block, workload_.shapes.back()), page_bytes);
-      found.push_back({{span.blocks[b].value, a.micro_batch}, begin, begin + bytes});
+      found.push_back({{span.blocks[b].value, a.micro_batch}, a.tier, begin, begin + bytes});
     }
     return found;
   }
 
+  [[nodiscard]] Tier compute_tier() const {
+    return plan_.device_arena_bytes > 0 ? Tier::device : Tier::host;
+  }
+  Arena& arena(Tier tier) { return tier == Tier::device ? device_ : host_; }
+
   void cut_cells() {
     for (const Allocation& a : plan_.allocations) {
       extents_.push_back(extents(a));
-      cuts_.push_back(a.offset);
-      cuts_.push_back(a.offset + a.bytes);
+      arena(a.tier).cut_at(a.offset, a.offset + a.bytes);
       for (const Extent& extent : extents_.back()) {
-        cuts_.push_back(extent.begin);
-        cuts_.push_back(extent.end);
+        arena(a.tier).cut_at(extent.begin, extent.end);
       }
     }
     for (const Task& t : plan_.tasks) {
-      cuts_.push_back(t.scratch_offset);
-      cuts_.push_back(t.scratch_offset + t.scratch_bytes);
+      arena(compute_tier()).cut_at(t.scratch_offset, t.scratch_offset + t.scratch_bytes);
     }
-    std::sort(cuts_.begin(), cuts_.end());
-    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
-    cells_.resize(cuts_.size());
+    device_.finish_cuts();
+    host_.finish_cuts();
   }
 
   template <class Visit>
-  void each_cell(std::int64_t begin, std::int64_t end, Visit&& visit) {
-    auto cut = std::lower_bound(cuts_.begin(), cuts_.end(), begin);
-    for (; cut != cuts_.end() && *cut < end; ++cut) {
-      visit(cells_[static_cast<std::size_t>(cut - cuts_.begin())], *cut);
+  void each_cell(const Extent& extent, Visit&& visit) {
+    Arena& in = arena(extent.tier);
+    auto cut = std::lower_bound(in.cuts.begin(), in.cuts.end(), extent.begin);
+    for (; cut != in.cuts.end() && *cut < extent.end; ++cut) {
+      visit(in.cells[static_cast<std::size_t>(cut - in.cuts.begin())], *cut);
     }
   }
 
@@ -229,12 +266,12 @@ class Replay {
                    std::int32_t version,
                    bool resident) {
     std::string wrong;
-    each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t at) {
+    each_cell(extent, [&](Cell& cell, std::int64_t at) {
       const Content wanted{extent.what, at - extent.begin, version};
       if (!cell.touched && cell.content.version < 0 && resident && version == 0) {
         cell.content =
             wanted;  // held since the step before; check_end() sees that it is there again
-        assumed_.emplace_back(static_cast<std::size_t>(&cell - cells_.data()), wanted);
+        assumed_.emplace_back(&cell, wanted);
       }
       if (cell.content != wanted) {
         wrong = cell.content.what == extent.what ? "an old version" : "other bytes";
@@ -250,7 +287,7 @@ class Replay {
 
   void write_memory(const std::string& event, const Extent& extent, std::int32_t version) {
     bool ordered = true;
-    each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t at) {
+    each_cell(extent, [&](Cell& cell, std::int64_t at) {
       ordered = ordered && cell.history.may_write(*now_);
       cell.content = {extent.what, at - extent.begin, version};
       cell.touched = true;
@@ -296,7 +333,8 @@ class Replay {
       }
     }
     if (task.scratch_bytes > 0) {
-      const Extent scratch{{-1, -1}, task.scratch_offset, task.scratch_offset + task.scratch_bytes};
+      const Extent scratch{
+          {-1, -1}, compute_tier(), task.scratch_offset, task.scratch_offset + task.scratch_bytes};
       write_memory(event, scratch, 0);
     }
     for (const Extent& extent : changes) {
@@ -306,28 +344,72 @@ class Replay {
 
   void transfer(std::size_t i) {
     const Transfer& t = plan_.transfers[i];
-    const Instance what{t.block.value, t.micro_batch};
-    const std::int64_t begin = plan_.allocations[t.allocation.index()].offset + t.offset;
-    const Extent extent{what, begin, begin + t.bytes};
     const std::string event =
         "transfer " + std::to_string(i) + " (" + std::string(to_string(t.lane)) + ")";
-    Stored& stored = stored_[what];
-    if (t.lane == LaneKind::nvme_read) {
-      if (!stored.history.may_read(*now_)) {
-        fault(event, "reads " + name(what) + " while it may still be written");
-      }
-      stored.history.read(*now_);
-      write_memory(event, extent, stored.version);
-      return;
+    switch (t.lane) {
+      case LaneKind::nvme_read:
+        write_memory(event, extent_of(t, t.allocation, t.offset), read_drive(event, t));
+        break;
+      case LaneKind::nvme_write:
+        write_drive(event, t, copy_from(event, t, t.allocation, t.offset));
+        break;
+      case LaneKind::h2d:
+        write_memory(event,
+                     extent_of(t, t.allocation, t.offset),
+                     copy_from(event, t, t.host, t.host_offset));
+        break;
+      case LaneKind::d2h:
+        write_memory(event,
+                     extent_of(t, t.host, t.host_offset),
+                     copy_from(event, t, t.allocation, t.offset));
+        break;
+      case LaneKind::compute:
+        break;
     }
+  }
+
+  static Instance instance_of(const Transfer& t) { return {t.block.value, t.micro_batch}; }
+
+  [[nodiscard]] Extent extent_of(const Transfer& t,
+                                 AllocationId allocation,
+                                 std::int64_t offset) const {
+    const Allocation& a = plan_.allocations[allocation.index()];
+    const std::int64_t begin = a.offset + offset;
+    return {instance_of(t), a.tier, begin, begin + t.bytes};
+  }
+
+  // Reads the block where a transfer takes it from; returns the version that is there, -1 if it is another block.
+  std::int32_t copy_from(const std::string& event,
+                         const Transfer& t,
+                         AllocationId allocation,
+                         std::int64_t offset) {
+    const Extent extent = extent_of(t, allocation, offset);
+    const bool resident = plan_.allocations[allocation.index()].resident;
     std::int32_t version = -1;
-    each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t) {
-      version = cell.content.what == what ? cell.content.version : -1;
+    each_cell(extent, [&](Cell& cell, std::int64_t) {
+      const bool held = resident && !cell.touched && cell.content.version < 0;
+      const bool same = cell.content.what == extent.what;
+      version = held ? 0 : (same ? cell.content.version : -1);
     });
-    read_memory(event, extent, version, false);
+    read_memory(event, extent, version, resident);
+    return version;
+  }
+
+  std::int32_t read_drive(const std::string& event, const Transfer& t) {
+    Stored& stored = stored_[instance_of(t)];
+    if (!stored.history.may_read(*now_)) {
+      fault(event, "reads " + name(instance_of(t)) + " while it may still be written");
+    }
+    stored.history.read(*now_);
+    return stored.version;
+  }
+
+  void write_drive(const std::string& event, const Transfer& t, std::int32_t version) {
+    Stored& stored = stored_[instance_of(t)];
     if (!stored.history.may_write(*now_)) {
       fault(event,
-            "overwrites " + name(what) + " on the drive while it may still be read or written");
+            "overwrites " + name(instance_of(t)) +
+                " on the drive while it may still be read or written");
     }
     stored.version = version;
     stored.history.write(*now_);
@@ -338,7 +420,7 @@ class Replay {
     for (const auto& [cell, content] : assumed_) {
       Content wanted = content;
       wanted.version = newest_[content.what];
-      if (cells_[cell].content != wanted) {
+      if (cell->content != wanted) {
         fault("end of step", name(content.what) + " is not held for the next step");
         return;
       }
@@ -358,7 +440,8 @@ class Replay {
   // True if the first transfer of a block reads it: it then comes from the step before.
   [[nodiscard]] bool read_before_written(Instance what) const {
     for (const Transfer& t : plan_.transfers) {
-      if (Instance{t.block.value, t.micro_batch} == what) {
+      const bool drive = t.lane == LaneKind::nvme_read || t.lane == LaneKind::nvme_write;
+      if (drive && instance_of(t) == what) {
         return t.lane == LaneKind::nvme_read;
       }
     }
@@ -379,7 +462,7 @@ class Replay {
         continue;
       }
       bool kept = true;
-      each_cell(extent.begin, extent.end, [&](Cell& cell, std::int64_t at) {
+      each_cell(extent, [&](Cell& cell, std::int64_t at) {
         const Content wanted{what, at - extent.begin, newest};
         const bool untouched = !cell.touched && newest == 0;
         kept = kept && (untouched || cell.content == wanted);
@@ -398,11 +481,11 @@ class Replay {
   std::vector<std::size_t> order_;
   const Event* now_ = nullptr;
   std::vector<std::vector<Extent>> extents_;  // per allocation
-  std::vector<std::int64_t> cuts_;            // begin of each cell
-  std::vector<Cell> cells_;
+  Arena device_;
+  Arena host_;
   std::map<Instance, std::int32_t> newest_;
   std::map<Instance, Stored> stored_;
-  std::vector<std::pair<std::size_t, Content>> assumed_;
+  std::vector<std::pair<const Cell*, Content>> assumed_;
 };
 
 }  // namespace

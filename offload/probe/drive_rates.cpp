@@ -19,15 +19,14 @@ constexpr std::int64_t transfer_bytes = 8 * mib;
 
 enum class Direction { read, write };
 
-/// Moves [begin, end) of the extent; seconds it took, or the failure.
+/// Moves all of the extent; seconds it took, or the failure.
 Result<double> move(Pool& pool,
                     ExtentId extent,
+                    std::int64_t bytes,
                     Direction direction,
-                    std::int64_t begin,
-                    std::int64_t end,
                     std::span<std::byte> buffer) {
   const auto start = Clock::now();
-  for (std::int64_t at = begin; at < end; at += transfer_bytes) {
+  for (std::int64_t at = 0; at < bytes; at += transfer_bytes) {
     if (direction == Direction::read) {
       PARBUCKLE_TRY(pool.read(extent, at, buffer).status());
     } else {
@@ -41,7 +40,10 @@ Result<double> move(Pool& pool,
 
 Result<DriveRates> measure_drive(const std::filesystem::path& folder, std::int64_t bytes) {
   PARBUCKLE_ASSIGN(const auto pool, Pool::create({.folder = folder, .bytes = bytes}));
-  PARBUCKLE_ASSIGN(const ExtentId extent, pool->extent("probe", bytes, false));
+  // Two halves: an extent is read or written by one thread at a time.
+  const std::int64_t half = bytes / 2;
+  PARBUCKLE_ASSIGN(const ExtentId front, pool->extent("probe.front", half, false));
+  PARBUCKLE_ASSIGN(const ExtentId back, pool->extent("probe.back", half, false));
   PARBUCKLE_ASSIGN(const Arena arena, Arena::create({.bytes = 2 * transfer_bytes, .lock = false}));
   const std::span<std::byte> first(arena.data(), static_cast<std::size_t>(transfer_bytes));
   const std::span<std::byte> second(arena.data() + transfer_bytes,
@@ -49,15 +51,18 @@ Result<DriveRates> measure_drive(const std::filesystem::path& folder, std::int64
   std::fill(first.begin(), first.end(), std::byte{0x5A});
 
   const auto amount = static_cast<double>(bytes);
-  PARBUCKLE_TRY(
-      move(*pool, extent, Direction::write, 0, bytes, first).status());  // blocks are allocated now
-  PARBUCKLE_ASSIGN(const double write_s, move(*pool, extent, Direction::write, 0, bytes, first));
-  PARBUCKLE_ASSIGN(const double read_s, move(*pool, extent, Direction::read, 0, bytes, first));
+  const auto move_both = [&](Direction direction) -> Result<double> {
+    PARBUCKLE_ASSIGN(const double front_s, move(*pool, front, half, direction, first));
+    PARBUCKLE_ASSIGN(const double back_s, move(*pool, back, half, direction, first));
+    return front_s + back_s;
+  };
+  PARBUCKLE_TRY(move_both(Direction::write).status());  // blocks are allocated now
+  PARBUCKLE_ASSIGN(const double write_s, move_both(Direction::write));
+  PARBUCKLE_ASSIGN(const double read_s, move_both(Direction::read));
 
-  const std::int64_t half = bytes / 2;
   Result<double> writing = 0.0;
-  std::thread writer([&] { writing = move(*pool, extent, Direction::write, half, bytes, second); });
-  const Result<double> reading = move(*pool, extent, Direction::read, 0, half, first);
+  std::thread writer([&] { writing = move(*pool, back, half, Direction::write, second); });
+  const Result<double> reading = move(*pool, front, half, Direction::read, first);
   writer.join();
   PARBUCKLE_TRY(writing.status());
   PARBUCKLE_TRY(reading.status());

@@ -56,39 +56,16 @@ void narrow(TierCapacity& capacity,
   }
 }
 
-void narrow_by_group(TierCapacity& capacity, const fs::path& mount, fs::path group) {
-  // Inside a container the path is the host's, while the mount shows the own group at its root.
-  for (int depth = 0; depth < 64; ++depth) {
-    const fs::path folder = mount / group.relative_path();
-    narrow(capacity, folder, "memory.max", "memory.current");
-    narrow(capacity, folder, "memory.high", "memory.current");
-    narrow(capacity, folder, "memory.limit_in_bytes", "memory.usage_in_bytes");
-    if (group.relative_path().empty()) {
-      return;
-    }
-    group = group.parent_path();
-  }
-}
-
 }  // namespace
 
 Result<TierCapacity> host_memory(const MemoryFiles& files) {
   TierCapacity capacity{.tier = Tier::host, .name = "host", .limited_by = "MemAvailable"};
   PARBUCKLE_ASSIGN(capacity.bytes, meminfo(files.meminfo, "MemTotal:"));
   PARBUCKLE_ASSIGN(capacity.free_bytes, meminfo(files.meminfo, "MemAvailable:"));
-  std::ifstream in(files.cgroup);
-  for (std::string line; std::getline(in, line);) {  // hierarchy:controllers:/path
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (second == std::string::npos) {
-      continue;
-    }
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (controllers.empty()) {
-      narrow_by_group(capacity, files.cgroup_mount, line.substr(second + 1));
-    } else if (("," + controllers + ",").find(",memory,") != std::string::npos) {
-      narrow_by_group(capacity, files.cgroup_mount / "memory", line.substr(second + 1));
-    }
+  for (const fs::path& group : control_groups("memory", files.groups)) {
+    narrow(capacity, group, "memory.max", "memory.current");
+    narrow(capacity, group, "memory.high", "memory.current");
+    narrow(capacity, group, "memory.limit_in_bytes", "memory.usage_in_bytes");
   }
   return capacity;
 }

@@ -5,6 +5,7 @@
 
 #include "parbuckle/status.h"
 
+#include "engine/base/control_groups.h"
 #include "engine/base/hardware.h"
 
 namespace parbuckle {
@@ -12,8 +13,7 @@ namespace parbuckle {
 /// Files that describe memory and control groups; given so that tests can lay them out.
 struct MemoryFiles {
   std::filesystem::path meminfo = "/proc/meminfo";
-  std::filesystem::path cgroup = "/proc/self/cgroup";
-  std::filesystem::path cgroup_mount = "/sys/fs/cgroup";
+  ControlGroupFiles groups;
 };
 
 /// MemTotal and MemAvailable, narrowed by memory.max and memory.high (v2) or memory.limit_in_bytes (v1) of the own control group

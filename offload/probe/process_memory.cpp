@@ -33,4 +33,11 @@ Result<ProcessMemory> process_memory() {
   return memory;
 }
 
+Result<ProcessIo> process_io() {
+  ProcessIo io;
+  PARBUCKLE_ASSIGN(io.read_bytes, number_after("/proc/self/io", "read_bytes:"));
+  PARBUCKLE_ASSIGN(io.written_bytes, number_after("/proc/self/io", "write_bytes:"));
+  return io;
+}
+
 }  // namespace parbuckle

@@ -13,4 +13,11 @@ struct ProcessMemory {
 };
 Result<ProcessMemory> process_memory();
 
+/// Bytes that this process has moved from and to storage since it began, page cache hits not counted (/proc/self/io).
+struct ProcessIo {
+  std::int64_t read_bytes = 0;
+  std::int64_t written_bytes = 0;
+};
+Result<ProcessIo> process_io();
+
 }  // namespace parbuckle

@@ -3,48 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <sys/mman.h>
 #include <utility>
 
 #include "parbuckle/units.h"
 
 namespace parbuckle {
-namespace {
 
-constexpr std::int64_t buffer_bytes = 1 * mib;
-
-/// Whole pages can move between `data` and a drive without a copy.
-bool is_direct(const void* data, std::int64_t offset, std::int64_t bytes) {
-  return bytes >= page_bytes && offset % page_bytes == 0 &&
-         reinterpret_cast<std::uintptr_t>(data) % page_bytes == 0;
-}
-
-}  // namespace
-
-/// The pages around [offset, offset + bytes), as many as the buffer holds.
-struct BlockAccess::Window {
-  std::int64_t first = 0;   // of the pages, in the extent
-  std::int64_t pages = 0;   // bytes of all pages
-  std::int64_t inside = 0;  // where `offset` stands in the window
-  std::int64_t used = 0;    // bytes wanted from there on
-
-  Window(std::int64_t offset, std::int64_t bytes)
-      : first(offset / page_bytes * page_bytes),
-        pages(std::min(buffer_bytes, round_up(offset + bytes, page_bytes) - first)),
-        inside(offset - first),
-        used(std::min(bytes, pages - inside)) {}
-  [[nodiscard]] std::span<std::byte> of(std::byte* buffer) const {
-    return {buffer, static_cast<std::size_t>(pages)};
-  }
-  [[nodiscard]] bool covered() const { return inside == 0 && used == pages; }
-};
-
-void BlockAccess::Unmap::operator()(std::byte* memory) const {
-  ::munmap(memory, buffer_bytes);
-}
-
-BlockAccess::BlockAccess(const Workload& workload, Pool* pool, std::vector<BlockPlace> places)
-    : workload_(workload), pool_(pool), places_(std::move(places)) {
+BlockAccess::BlockAccess(const Workload& workload,
+                         Pool* pool,
+                         Stream* stream,
+                         std::vector<BlockPlace> places)
+    : workload_(workload), pool_(pool), stream_(stream), places_(std::move(places)) {
 }
 
 Status BlockAccess::check(BlockId block, std::int64_t offset, std::size_t bytes) const {
@@ -64,40 +33,78 @@ Status BlockAccess::check(BlockId block, std::int64_t offset, std::size_t bytes)
   return {};
 }
 
-Result<std::byte*> BlockAccess::buffer() {
-  if (buffer_ == nullptr) {
-    void* const memory =
-        ::mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      return exhausted("no memory for the buffer of " + format_size(buffer_bytes) +
-                       " that blocks are loaded through");
-    }
-    buffer_.reset(static_cast<std::byte*>(memory));
+/// Bytes from `offset` on that move between the drive and `memory` without a copy: whole chunks, the last one of a block
+/// included.
+std::int64_t BlockAccess::whole_chunks(BlockId block,
+                                       std::int64_t offset,
+                                       std::span<const std::byte> memory) const {
+  const auto size = static_cast<std::int64_t>(memory.size());
+  const bool aligned = reinterpret_cast<std::uintptr_t>(memory.data()) % page_bytes == 0;
+  if (!aligned || offset % chunk_bytes != 0) {
+    return 0;
   }
-  return buffer_.get();
+  const bool to_the_end = offset + size == workload_.blocks[block.index()].bytes;
+  return to_the_end && size % page_bytes == 0 ? size : size / chunk_bytes * chunk_bytes;
+}
+
+/// The chunk around `offset`, in the buffer.
+Result<std::span<std::byte>> BlockAccess::hold(BlockId block,
+                                               std::int64_t offset,
+                                               bool allow_unwritten) {
+  const std::int64_t first = offset / chunk_bytes * chunk_bytes;
+  if (buffer_.span().empty()) {
+    PARBUCKLE_ASSIGN(buffer_, PageMemory::create(chunk_bytes));
+  }
+  if (held_.block != block || held_.first != first) {
+    PARBUCKLE_TRY(flush());
+    const std::int64_t all = round_up(workload_.blocks[block.index()].bytes, page_bytes);
+    const std::int64_t bytes = std::min(chunk_bytes, all - first);
+    PARBUCKLE_ASSIGN([[maybe_unused]] const std::int64_t real,
+                     pool_->read(places_[block.index()].extent,
+                                 first,
+                                 buffer_.span().first(static_cast<std::size_t>(bytes)),
+                                 allow_unwritten));
+    held_ = {.block = block, .first = first, .bytes = bytes, .dirty = false};
+  }
+  return buffer_.span().first(static_cast<std::size_t>(held_.bytes));
+}
+
+Status BlockAccess::flush() {
+  const Held held = std::exchange(held_, Held{});
+  if (!held.dirty) {
+    return {};
+  }
+  return pool_->write(places_[held.block.index()].extent,
+                      held.first,
+                      buffer_.span().first(static_cast<std::size_t>(held.bytes)));
 }
 
 Status BlockAccess::read(BlockId block, std::int64_t offset, std::span<std::byte> to) {
   PARBUCKLE_TRY(check(block, offset, to.size()));
   const BlockPlace& place = places_[block.index()];
+  if (place.on_device) {
+    PARBUCKLE_TRY(stream_->copy(to.data(),
+                                place.address + offset,
+                                static_cast<std::int64_t>(to.size()),
+                                CopyDirection::to_host));
+    return stream_->synchronise();
+  }
   if (place.address != nullptr) {
     std::memcpy(to.data(), place.address + offset, to.size());
     return {};
   }
   while (!to.empty()) {
-    const auto size = static_cast<std::int64_t>(to.size());
-    std::int64_t moved = size / page_bytes * page_bytes;
-    if (is_direct(to.data(), offset, size)) {
+    std::int64_t moved = whole_chunks(block, offset, to);
+    if (moved > 0) {
+      PARBUCKLE_TRY(flush());
       PARBUCKLE_ASSIGN(
           [[maybe_unused]] const std::int64_t real,
           pool_->read(place.extent, offset, to.first(static_cast<std::size_t>(moved))));
     } else {
-      PARBUCKLE_ASSIGN(std::byte* const pages, buffer());
-      const Window window(offset, size);
-      PARBUCKLE_ASSIGN([[maybe_unused]] const std::int64_t real,
-                       pool_->read(place.extent, window.first, window.of(pages)));
-      moved = window.used;
-      std::memcpy(to.data(), pages + window.inside, static_cast<std::size_t>(moved));
+      PARBUCKLE_ASSIGN(const std::span<std::byte> chunk, hold(block, offset, false));
+      const auto part = chunk.subspan(static_cast<std::size_t>(offset - held_.first));
+      moved = static_cast<std::int64_t>(std::min(part.size(), to.size()));
+      std::memcpy(to.data(), part.data(), static_cast<std::size_t>(moved));
     }
     offset += moved;
     to = to.subspan(static_cast<std::size_t>(moved));
@@ -108,26 +115,29 @@ Status BlockAccess::read(BlockId block, std::int64_t offset, std::span<std::byte
 Status BlockAccess::write(BlockId block, std::int64_t offset, std::span<const std::byte> from) {
   PARBUCKLE_TRY(check(block, offset, from.size()));
   const BlockPlace& place = places_[block.index()];
+  if (place.on_device) {
+    PARBUCKLE_TRY(stream_->copy(place.address + offset,
+                                from.data(),
+                                static_cast<std::int64_t>(from.size()),
+                                CopyDirection::to_device));
+    return stream_->synchronise();
+  }
   if (place.address != nullptr) {
     std::memcpy(place.address + offset, from.data(), from.size());
     return {};
   }
   while (!from.empty()) {
-    const auto size = static_cast<std::int64_t>(from.size());
-    std::int64_t moved = size / page_bytes * page_bytes;
-    if (is_direct(from.data(), offset, size)) {
+    std::int64_t moved = whole_chunks(block, offset, from);
+    if (moved > 0) {
+      PARBUCKLE_TRY(flush());
       PARBUCKLE_TRY(
           pool_->write(place.extent, offset, from.first(static_cast<std::size_t>(moved))));
     } else {
-      PARBUCKLE_ASSIGN(std::byte* const pages, buffer());
-      const Window window(offset, size);
-      if (!window.covered()) {
-        PARBUCKLE_ASSIGN([[maybe_unused]] const std::int64_t real,
-                         pool_->read(place.extent, window.first, window.of(pages), true));
-      }
-      moved = window.used;
-      std::memcpy(pages + window.inside, from.data(), static_cast<std::size_t>(moved));
-      PARBUCKLE_TRY(pool_->write(place.extent, window.first, window.of(pages)));
+      PARBUCKLE_ASSIGN(const std::span<std::byte> chunk, hold(block, offset, true));
+      const auto part = chunk.subspan(static_cast<std::size_t>(offset - held_.first));
+      moved = static_cast<std::int64_t>(std::min(part.size(), from.size()));
+      std::memcpy(part.data(), from.data(), static_cast<std::size_t>(moved));
+      held_.dirty = true;
     }
     offset += moved;
     from = from.subspan(static_cast<std::size_t>(moved));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,38 +10,52 @@
 
 #include "engine/base/ids.h"
 #include "engine/base/workload.h"
+#include "kernels/runtime/device.h"
+#include "offload/storage/page_memory.h"
 #include "offload/storage/pool.h"
 
 namespace parbuckle {
 
-/// Where one block lives: an address in host memory, or an extent of the pool.
+/// Where one block lives: an address in host or device memory, or an extent of the pool.
 struct BlockPlace {
   std::byte* address = nullptr;
+  bool on_device = false;  // the address is the device's
   ExtentId extent;
 };
 
 class BlockAccess {
  public:
-  /// `places` are by BlockId; blocks without a home have neither address nor extent. Both references must outlive this.
-  BlockAccess(const Workload& workload, Pool* pool, std::vector<BlockPlace> places);
+  /// `places` are by BlockId; blocks without a home have neither address nor extent. Workload, pool and stream must outlive
+  /// this; without blocks on a drive or a device, pool and stream may be null.
+  BlockAccess(const Workload& workload, Pool* pool, Stream* stream, std::vector<BlockPlace> places);
 
-  /// Any offset and size inside the block. Ranges on the drive that are whole aligned pages move directly, others
-  /// through a buffer of 1 MiB that is taken at the first such call.
+  /// Any offset and size inside the block. Whole chunks of the drive move directly, parts of one through a buffer that holds
+  /// one chunk: neighbouring parts read it once, and write it once, when another chunk is wanted or by flush().
   Status read(BlockId block, std::int64_t offset, std::span<std::byte> to);
   Status write(BlockId block, std::int64_t offset, std::span<const std::byte> from);
+  /// Writes what is still in the buffer, and forgets it: others may change the block from now on.
+  Status flush();
 
  private:
-  struct Window;
-  struct Unmap {
-    void operator()(std::byte* memory) const;
+  /// What the buffer holds of the drive.
+  struct Held {
+    BlockId block;
+    std::int64_t first = 0;  // where the chunk begins in the block
+    std::int64_t bytes = 0;  // whole pages
+    bool dirty = false;
   };
   [[nodiscard]] Status check(BlockId block, std::int64_t offset, std::size_t bytes) const;
-  Result<std::byte*> buffer();
+  [[nodiscard]] std::int64_t whole_chunks(BlockId block,
+                                          std::int64_t offset,
+                                          std::span<const std::byte> memory) const;
+  Result<std::span<std::byte>> hold(BlockId block, std::int64_t offset, bool allow_unwritten);
 
   const Workload& workload_;
   Pool* pool_;
+  Stream* stream_;
   std::vector<BlockPlace> places_;
-  std::unique_ptr<std::byte, Unmap> buffer_;
+  PageMemory buffer_;  // one chunk, from the first use on
+  Held held_;
 };
 
 }  // namespace parbuckle

@@ -11,6 +11,8 @@ namespace parbuckle {
 
 Executor::Executor(const ExecutorParts& parts, const ExecutorOptions& options)
     : parts_(parts), options_(options), progress_(parts.plan->transfers.size()) {
+  arenas_.host = parts.arena != nullptr ? parts.arena->data() : nullptr;
+  arenas_.device = parts.device_memory != nullptr ? parts.device_memory->data() : nullptr;
 }
 
 Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts& parts,
@@ -18,11 +20,15 @@ Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts& parts,
   std::unique_ptr<Executor> executor(new Executor(parts, options));  // private constructor
   PARBUCKLE_TRY(executor->check_parts());
   PARBUCKLE_ASSIGN(executor->table_, make_step_table(*parts.plan, *parts.workload, parts.programs));
-  PARBUCKLE_ASSIGN(
-      executor->keeper_,
-      RangeKeeper::create(
-          *parts.plan, *parts.workload, executor->table_, parts.arena->data(), options.poison));
+  ArenaAddresses poisoned;
+  if (options.poison) {
+    poisoned.host = executor->arenas_.host;
+    poisoned.device = parts.device->host_addressable() ? executor->arenas_.device : nullptr;
+  }
+  PARBUCKLE_ASSIGN(executor->keeper_,
+                   RangeKeeper::create(*parts.plan, *parts.workload, executor->table_, poisoned));
   PARBUCKLE_TRY(executor->set_up_homes());
+  executor->set_up_mirrors();
   PARBUCKLE_TRY(executor->set_up_lanes());
   PARBUCKLE_TRY(executor->set_up_compute());
   return executor;
@@ -30,18 +36,31 @@ Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts& parts,
 
 Status Executor::check_parts() const {
   const Plan& plan = *parts_.plan;
-  if (round_up(plan.host_arena_bytes, page_bytes) > round_up(parts_.arena->bytes(), page_bytes)) {
+  const std::int64_t host = parts_.arena != nullptr ? parts_.arena->bytes() : 0;
+  if (round_up(plan.host_arena_bytes, page_bytes) > round_up(host, page_bytes)) {
     return internal_error("the plan needs a host arena of " + format_size(plan.host_arena_bytes) +
-                          ", it has " + format_size(parts_.arena->bytes()));
+                          ", it has " + format_size(host));
   }
-  if (!parts_.device->shares_host_memory()) {
-    return unsupported("device " + std::string(parts_.device->name()) +
-                       ": only devices that compute in host memory are supported");
+  const std::string name(parts_.device->name());
+  if ((plan.device_arena_bytes == 0) != parts_.device->shares_host_memory()) {
+    return internal_error("device " + name + ": the plan was made for a device with" +
+                          (plan.device_arena_bytes == 0 ? "out" : "") + " memory of its own");
+  }
+  const std::int64_t device = parts_.device_memory != nullptr ? parts_.device_memory->bytes() : 0;
+  if (plan.device_arena_bytes > device) {
+    return internal_error("the plan needs a device arena of " +
+                          format_size(plan.device_arena_bytes) + ", device " + name + " has " +
+                          format_size(device));
   }
   if (parts_.workload->shapes.empty()) {
     return internal_error("workload '" + parts_.workload->name + "' has no shapes");
   }
-  const bool uses_drive = !plan.transfers.empty() ||
+  const bool uses_drive = std::any_of(plan.transfers.begin(),
+                                      plan.transfers.end(),
+                                      [](const Transfer& transfer) {
+                                        return transfer.lane == LaneKind::nvme_read ||
+                                               transfer.lane == LaneKind::nvme_write;
+                                      }) ||
                           std::any_of(plan.homes.begin(), plan.homes.end(), [](const Home& home) {
                             return home.tier == Tier::nvme;
                           });
@@ -52,6 +71,9 @@ Status Executor::check_parts() const {
 }
 
 Status Executor::set_up_homes() {
+  if (arenas_.device != nullptr) {
+    PARBUCKLE_ASSIGN(copies_, parts_.device->create_stream());
+  }
   std::vector<BlockPlace> places(parts_.workload->blocks.size());
   for (const Home& home : parts_.plan->homes) {
     BlockPlace& place = places[home.block.index()];
@@ -60,13 +82,61 @@ Status Executor::set_up_homes() {
       continue;
     }
     const Block& block = parts_.workload->blocks[home.block.index()];
-    place.address = host_address(home.allocation) + home.offset;
+    place.address = address(home.allocation) + home.offset;
+    place.on_device = home.tier == Tier::device;
     if (block.starts_zero) {
-      std::memset(place.address, 0, static_cast<std::size_t>(block.bytes));
+      PARBUCKLE_TRY(zero(home, block.bytes));
     }
   }
-  access_ = std::make_unique<BlockAccess>(*parts_.workload, parts_.pool, std::move(places));
+  access_ = std::make_unique<BlockAccess>(
+      *parts_.workload, parts_.pool, copies_.get(), std::move(places));
   return {};
+}
+
+Status Executor::zero(const Home& home, std::int64_t bytes) {
+  std::byte* const to = address(home.allocation) + home.offset;
+  if (home.tier != Tier::device) {
+    std::memset(to, 0, static_cast<std::size_t>(bytes));
+    return {};
+  }
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(bytes, mib)));
+  for (std::int64_t done = 0; done < bytes; done += mib) {
+    PARBUCKLE_TRY(copies_->copy(
+        to + done, zeros.data(), std::min(mib, bytes - done), CopyDirection::to_device));
+  }
+  return copies_->synchronise();
+}
+
+/// What both memories hold always is one block: batches go down, statistics come up.
+void Executor::set_up_mirrors() {
+  const std::vector<Allocation>& all = parts_.plan->allocations;
+  for (const Allocation& on_device : all) {
+    if (on_device.tier != Tier::device || !on_device.resident || !on_device.span.valid()) {
+      continue;
+    }
+    const auto beside = std::find_if(all.begin(), all.end(), [&](const Allocation& other) {
+      return other.tier == Tier::host && other.resident && other.span == on_device.span &&
+             other.block == on_device.block && other.micro_batch == on_device.micro_batch;
+    });
+    if (beside != all.end()) {
+      mirrors_.push_back({.host = arenas_.of(*beside),
+                          .device = arenas_.of(on_device),
+                          .bytes = on_device.bytes,
+                          .to_device = on_device.role == Role::batch});
+    }
+  }
+}
+
+Status Executor::copy_mirrors(CopyDirection direction) {
+  const bool down = direction == CopyDirection::to_device;
+  for (const Mirror& mirror : mirrors_) {
+    if (mirror.to_device == down) {
+      std::byte* const to = down ? mirror.device : mirror.host;
+      const std::byte* const from = down ? mirror.host : mirror.device;
+      PARBUCKLE_TRY(copies_->copy(to, from, mirror.bytes, direction));
+    }
+  }
+  return mirrors_.empty() ? Status() : copies_->synchronise();
 }
 
 /// Persistent blocks are known to the pool by name alone, so that the workloads of training and evaluation find the
@@ -82,7 +152,15 @@ Result<ExtentId> Executor::extent_of(BlockId id, std::int32_t micro_batch) {
 }
 
 Executor::LaneSlot& Executor::lane(LaneKind kind) {
-  return lanes_[kind == LaneKind::nvme_read ? 0 : 1];
+  return lanes_[static_cast<std::size_t>(kind)];
+}
+
+Result<std::unique_ptr<LaneRunner>> Executor::make_lane(LaneKind kind) {
+  if (kind == LaneKind::nvme_read || kind == LaneKind::nvme_write) {
+    return LaneRunner::create(kind, *parts_.pool);
+  }
+  PARBUCKLE_ASSIGN(std::unique_ptr<Stream> stream, parts_.device->create_stream());
+  return LaneRunner::create(kind, std::move(stream));
 }
 
 Status Executor::set_up_lanes() {
@@ -91,14 +169,21 @@ Status Executor::set_up_lanes() {
     const Transfer& transfer = plan.transfers[t];
     LaneSlot& slot = lane(transfer.lane);
     if (slot.runner == nullptr) {
-      PARBUCKLE_ASSIGN(slot.runner, LaneRunner::create(transfer.lane, *parts_.pool));
+      PARBUCKLE_ASSIGN(slot.runner, make_lane(transfer.lane));
     }
-    PARBUCKLE_ASSIGN(const ExtentId extent, extent_of(transfer.block, transfer.micro_batch));
+    ExtentId extent;
+    std::byte* host = nullptr;
+    if (transfer.host.valid()) {
+      host = address(transfer.host) + transfer.host_offset;
+    } else {
+      PARBUCKLE_ASSIGN(extent, extent_of(transfer.block, transfer.micro_batch));
+    }
     item_of_transfer_.emplace_back(&slot - lanes_.data(), slot.items.size());
     slot.items.push_back({.transfer = TransferId(t),
                           .extent = extent,
                           .role = parts_.workload->blocks[transfer.block.index()].role,
-                          .data = host_address(transfer.allocation) + transfer.offset,
+                          .data = address(transfer.allocation) + transfer.offset,
+                          .host = host,
                           .bytes = transfer.bytes,
                           .after_task = transfer.after_task,
                           .after_transfers = transfer.after_transfers});
@@ -120,7 +205,7 @@ Status Executor::set_up_compute() {
       slot.first_update = seen_backward && !std::exchange(seen_update, true);
     }
     for (const TaskOperand& operand : task.operands) {
-      slot.regions.push_back(host_address(operand.allocation) + operand.offset);
+      slot.regions.push_back(address(operand.allocation) + operand.offset);
     }
     tasks_.push_back(std::move(slot));
     for (const ProgramId program : parts_.workload->families[task.family.index()].programs) {
@@ -147,16 +232,21 @@ Status Executor::run_step(const StepInput& input, StepTrace& trace) {
   }
   failure_ = progress_.status();
   PARBUCKLE_TRY(failure_);
+  failure_ = copy_mirrors(CopyDirection::to_host);
+  PARBUCKLE_TRY(failure_);
   failure_ = keeper_->end_step();
   PARBUCKLE_TRY(failure_);
   timeline_.step_s = now();
   trace.timeline = timeline_;
-  trace.arena_peak_bytes = keeper_->peak_bytes();
+  trace.arena_peak_bytes = keeper_->peak_bytes(Tier::host);
+  trace.device_arena_peak_bytes = keeper_->peak_bytes(Tier::device);
   fill_bytes(trace);
   return {};
 }
 
 Status Executor::begin_step(const StepInput& input) {
+  failure_ = access_->flush();
+  PARBUCKLE_TRY(failure_);
   const Workload& workload = *parts_.workload;
   if (input.shapes.size() != static_cast<std::size_t>(workload.micro_batches)) {
     return internal_error("step with " + std::to_string(input.shapes.size()) +
@@ -190,7 +280,16 @@ Status Executor::begin_step(const StepInput& input) {
   keeper_->begin_step();
   progress_.begin_step();
   step_begin_ = Clock::now();
-  return {};
+  return copy_mirrors(CopyDirection::to_device);
+}
+
+Status Executor::enqueue(TaskSlot& task) {
+  return stream_->enqueue(
+      [](void* context) {
+        auto* const slot = static_cast<TaskSlot*>(context);
+        slot->executor->run_task(*slot);
+      },
+      &task);
 }
 
 void Executor::run_overlapped() {
@@ -201,18 +300,17 @@ void Executor::run_overlapped() {
   }
   Status status;
   for (std::size_t t = 0; t < tasks_.size() && status.ok(); ++t) {
-    status = stream_->enqueue(
-        [](void* context) {
-          auto* const slot = static_cast<TaskSlot*>(context);
-          slot->executor->run_task(*slot);
-        },
-        &tasks_[t]);
+    status = enqueue(tasks_[t]);
   }
   if (!status.ok()) {
     progress_.fail(std::move(status));
   }
-  if (stream_->record(*step_end_).ok()) {
+  status = stream_->record(*step_end_);
+  if (status.ok()) {
     status = step_end_->synchronise();
+  }
+  if (!status.ok()) {
+    progress_.fail(std::move(status));
   }
   for (LaneSlot& slot : lanes_) {
     if (slot.runner) {
@@ -225,14 +323,12 @@ void Executor::run_serial() {
   for (const StepEvent event : table_.order) {
     const auto index = static_cast<std::size_t>(event.index);
     if (event.is_task) {
-      const Status enqueued = stream_->enqueue(
-          [](void* context) {
-            auto* const slot = static_cast<TaskSlot*>(context);
-            slot->executor->run_task(*slot);
-          },
-          &tasks_[index]);
-      if (!enqueued.ok() || !stream_->synchronise().ok()) {
-        progress_.fail(enqueued);
+      Status status = enqueue(tasks_[index]);
+      if (status.ok()) {
+        status = stream_->synchronise();
+      }
+      if (!status.ok()) {
+        progress_.fail(std::move(status));
       }
     } else {
       const auto [lane_index, position] = item_of_transfer_[index];
@@ -250,7 +346,10 @@ void Executor::run_task(TaskSlot& slot) {
     return;
   }
   timeline_.tasks[slot.index].begin_s = now();
-  Status status = skips(slot) ? keeper_->task_skipped(slot.index) : perform(slot);
+  const Result<bool> skip = skips(slot);
+  Status status = !skip.ok() ? skip.status()
+                  : *skip    ? keeper_->task_skipped(slot.index)
+                             : perform(slot);
   timeline_.tasks[slot.index].end_s = now();
   if (status.ok()) {
     progress_.task_ended();
@@ -259,7 +358,7 @@ void Executor::run_task(TaskSlot& slot) {
   }
 }
 
-bool Executor::skips(const TaskSlot& slot) {
+Result<bool> Executor::skips(const TaskSlot& slot) {
   if (slot.pending) {
     return input_->mode == StepMode::without_pending;
   }
@@ -267,6 +366,7 @@ bool Executor::skips(const TaskSlot& slot) {
     return true;
   }
   if (slot.first_update && input_->apply_updates) {
+    PARBUCKLE_TRY(copy_mirrors(CopyDirection::to_host));
     updates_apply_ = input_->apply_updates();
   }
   return parts_.plan->tasks[slot.index].kind == TaskKind::update && !updates_apply_;
@@ -280,9 +380,25 @@ Status Executor::perform(TaskSlot& slot) {
           ? 0
           : static_cast<std::size_t>(input_->shapes[static_cast<std::size_t>(task.micro_batch)]);
   PARBUCKLE_TRY(keeper_->task_begins(slot.index));
-  PARBUCKLE_TRY(programs_->run(
-      family.programs[program], slot.regions, parts_.arena->data() + task.scratch_offset));
-  return keeper_->task_ends(slot.index);
+  std::byte* const scratch = arenas_.of(compute_tier(*parts_.plan)) + task.scratch_offset;
+  const Status status = programs_->run(family.programs[program], slot.regions, scratch);
+  return status.ok() ? keeper_->task_ends(slot.index) : named(task, status);
+}
+
+/// What failed, in the words of the model: "update of layer3.mlp.weight: ...".
+Status Executor::named(const Task& task, const Status& status) const {
+  std::string what = std::string(to_string(task.kind)) + " of ";
+  if (task.kind == TaskKind::update && !task.operands.empty()) {
+    what += parts_.plan->allocations[task.operands.front().allocation.index()].what;
+  } else if (task.unit.valid()) {
+    what += parts_.workload->units[task.unit.index()].name;
+  } else {
+    what += parts_.workload->name;
+  }
+  if (task.micro_batch >= 0) {
+    what += ", micro-batch " + std::to_string(task.micro_batch);
+  }
+  return Status(status.code(), what + ": " + status.message());
 }
 
 Status Executor::transfer_begins(TransferId transfer, bool skipped) {
@@ -307,11 +423,16 @@ void Executor::fill_bytes(StepTrace& trace) const {
     const auto moved = [&](const LaneSlot& slot) {
       return slot.runner ? slot.runner->bytes()[index] - slot.before[index] : 0;
     };
-    RoleBytes row{
-        .role = static_cast<Role>(r), .read = moved(lanes_[0]), .written = moved(lanes_[1])};
+    const auto over = [&](LaneKind kind) { return moved(lanes_[static_cast<std::size_t>(kind)]); };
+    RoleBytes row{.role = static_cast<Role>(r),
+                  .read = over(LaneKind::nvme_read),
+                  .written = over(LaneKind::nvme_write),
+                  .down = over(LaneKind::h2d),
+                  .up = over(LaneKind::d2h)};
     for (const RoleBytes& planned : parts_.plan->bytes) {
       if (planned.role == row.role) {
         row.resident = planned.resident;
+        row.hosted = planned.hosted;
         row.stored = planned.stored;
       }
     }
@@ -325,9 +446,10 @@ Result<std::span<std::byte>> Executor::host_block(std::string_view name, std::in
   for (std::size_t cell = 0; cell < table_.cells.size(); ++cell) {
     const Cell& at = table_.cells[cell];
     const Allocation& allocation = parts_.plan->allocations[at.allocation.index()];
-    if (allocation.resident && allocation.micro_batch == micro_batch &&
+    if (allocation.tier == Tier::host && allocation.resident &&
+        allocation.micro_batch == micro_batch &&
         parts_.workload->blocks[at.block.index()].name == name) {
-      return std::span<std::byte>(host_address(at.allocation) + at.begin,
+      return std::span<std::byte>(address(at.allocation) + at.begin,
                                   static_cast<std::size_t>(at.end - at.begin));
     }
   }
@@ -337,8 +459,8 @@ Result<std::span<std::byte>> Executor::host_block(std::string_view name, std::in
                     " does not stay in host memory in this plan");
 }
 
-std::byte* Executor::host_address(AllocationId allocation) const {
-  return parts_.arena->data() + parts_.plan->allocations[allocation.index()].offset;
+std::byte* Executor::address(AllocationId allocation) const {
+  return arenas_.of(parts_.plan->allocations[allocation.index()]);
 }
 
 Status Executor::read_block(BlockId block, std::int64_t offset, std::span<std::byte> to) {
@@ -347,6 +469,10 @@ Status Executor::read_block(BlockId block, std::int64_t offset, std::span<std::b
 
 Status Executor::write_block(BlockId block, std::int64_t offset, std::span<const std::byte> from) {
   return access_->write(block, offset, from);
+}
+
+Status Executor::finish_writes() {
+  return access_->flush();
 }
 
 }  // namespace parbuckle

@@ -1,4 +1,4 @@
-// Walks a Plan step by step: tasks on one compute stream, transfers on two lanes, in the order of events that
+// Walks a Plan step by step: tasks on one compute stream, transfers on their lanes, in the order of events that
 // engine/base/plan.h lays down. It decides nothing, and allocates nothing in a step.
 #pragma once
 
@@ -19,6 +19,7 @@
 #include "engine/base/program.h"
 #include "engine/base/workload.h"
 #include "kernels/runtime/device.h"
+#include "offload/run/arenas.h"
 #include "offload/run/block_access.h"
 #include "offload/run/program_runner.h"
 #include "offload/run/range_keeper.h"
@@ -56,8 +57,9 @@ struct ExecutorParts {
   std::span<const Program> programs;
   OpTable op_table;
   Device* device = nullptr;
-  Arena* arena = nullptr;
-  Pool* pool = nullptr;  // may be null where the plan has nothing on nvme
+  Arena* arena = nullptr;                 // the host's; may be null where the plan has none
+  DeviceMemory* device_memory = nullptr;  // null where the host computes
+  Pool* pool = nullptr;                   // may be null where the plan has nothing on nvme
 };
 
 struct ExecutorOptions {
@@ -84,15 +86,16 @@ class Executor final : public TransferWatch {
   /// contents of the step are undefined and every later call returns that error.
   Status run_step(const StepInput& input, StepTrace& trace);
 
-  /// Bytes of a block that always stays in host memory (batch, scalars, statistics), to be written and read between
-  /// steps. not_found where the plan holds no such block there.
+  /// Bytes of a block that the host writes or reads between steps (batch, scalars, statistics). Beside a device with memory of
+  /// its own: a mirror, sent to the device when a step begins (batches) and back before apply_updates and when it ends
+  /// (statistics). not_found where the plan holds no such block.
   Result<std::span<std::byte>> host_block(std::string_view block, std::int32_t micro_batch = -1);
-  /// The address of a range of the arena.
-  [[nodiscard]] std::byte* host_address(AllocationId allocation) const;
 
-  /// A persistent block at its home, wherever that is; between steps. Loading and saving.
+  /// A persistent block at its home, wherever that is; between steps. Loading and saving. Others than this executor see what
+  /// was written after finish_writes().
   Status read_block(BlockId block, std::int64_t offset, std::span<std::byte> to);
   Status write_block(BlockId block, std::int64_t offset, std::span<const std::byte> from);
+  Status finish_writes();
 
   /// Bytes of host memory ranges by role, with peaks.
   [[nodiscard]] const Ledger& ledger() const { return keeper_->ledger(); }
@@ -109,7 +112,13 @@ class Executor final : public TransferWatch {
     bool first_update = false;  // the first one that is not pending
     std::vector<std::byte*> regions;
   };
-  enum class LaneIndex { read, write };
+  /// A block that host and device both hold.
+  struct Mirror {
+    std::byte* host = nullptr;
+    std::byte* device = nullptr;
+    std::int64_t bytes = 0;
+    bool to_device = false;
+  };
   struct LaneSlot {
     std::unique_ptr<LaneRunner> runner;
     std::vector<LaneItem> items;
@@ -122,26 +131,36 @@ class Executor final : public TransferWatch {
   Status set_up_lanes();
   Result<ExtentId> extent_of(BlockId block, std::int32_t micro_batch);
   Status set_up_homes();
+  Status zero(const Home& home, std::int64_t bytes);
+  void set_up_mirrors();
+  Status copy_mirrors(CopyDirection direction);
   Status begin_step(const StepInput& input);
+  Status enqueue(TaskSlot& task);
   void run_overlapped();
   void run_serial();
   void run_task(TaskSlot& slot);
   Status perform(TaskSlot& slot);
-  [[nodiscard]] bool skips(const TaskSlot& slot);
+  [[nodiscard]] Status named(const Task& task, const Status& status) const;
+  Result<bool> skips(const TaskSlot& slot);
   void fill_bytes(StepTrace& trace) const;
   [[nodiscard]] double now() const;
   LaneSlot& lane(LaneKind kind);
+  Result<std::unique_ptr<LaneRunner>> make_lane(LaneKind kind);
+  [[nodiscard]] std::byte* address(AllocationId allocation) const;
 
   ExecutorParts parts_;
   ExecutorOptions options_;
+  ArenaAddresses arenas_;
   StepTable table_;
   std::unique_ptr<RangeKeeper> keeper_;
   std::unique_ptr<BlockAccess> access_;
   Progress progress_;
   std::vector<TaskSlot> tasks_;
-  std::array<LaneSlot, 2> lanes_;
+  std::array<LaneSlot, 5> lanes_;  // by LaneKind; that of compute stays empty
+  std::vector<Mirror> mirrors_;
   std::vector<std::pair<std::size_t, std::size_t>> item_of_transfer_;  // lane, position
   std::unique_ptr<ProgramRunner> programs_;
+  std::unique_ptr<Stream> copies_;  // mirrors and homes on a device; null where the host computes
   std::unique_ptr<Stream> stream_;  // after what its work uses
   std::unique_ptr<Event> step_end_;
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "parbuckle/units.h"
+
 namespace parbuckle {
 namespace {
 
@@ -17,17 +19,48 @@ std::vector<std::string_view> cell_names(const Workload& workload, const StepTab
   return names;
 }
 
+/// What tasks and transfers of a step use and nothing holds when it begins. A range that crosses from step to step may share
+/// its bytes with others that come after its last user: those are not free yet.
+std::vector<ByteRange> free_at_begin(const Plan& plan) {
+  std::vector<ByteRange> held;
+  for (const Allocation& allocation : plan.allocations) {
+    if (allocation.resident) {
+      held.push_back({allocation.tier, allocation.offset, allocation.offset + allocation.bytes});
+    }
+  }
+  std::ranges::sort(held, {}, &ByteRange::begin);
+  std::vector<ByteRange> free;
+  for (const Allocation& allocation : plan.allocations) {
+    if (allocation.resident) {
+      continue;
+    }
+    std::int64_t begin = allocation.offset;
+    const std::int64_t end = allocation.offset + allocation.bytes;
+    for (const ByteRange& range : held) {
+      if (range.tier != allocation.tier) {
+        continue;
+      }
+      if (begin < std::min(end, range.begin)) {
+        free.push_back({allocation.tier, begin, std::min(end, range.begin)});
+      }
+      begin = std::max(begin, range.end);
+    }
+    if (begin < end) {
+      free.push_back({allocation.tier, begin, end});
+    }
+  }
+  return free;
+}
+
 }  // namespace
 
 RangeKeeper::RangeKeeper(const Plan& plan,
                          const Workload& workload,
                          const StepTable& table,
-                         std::byte* arena,
-                         bool poison)
+                         const ArenaAddresses& poisoned)
     : plan_(plan),
       table_(table),
-      arena_(arena),
-      poison_(poison),
+      poisoned_(poisoned),
       residency_(cell_names(workload, table)),
       held_(plan.allocations.size()),
       users_left_(plan.allocations.size()) {
@@ -36,9 +69,11 @@ RangeKeeper::RangeKeeper(const Plan& plan,
 Result<std::unique_ptr<RangeKeeper>> RangeKeeper::create(const Plan& plan,
                                                          const Workload& workload,
                                                          const StepTable& table,
-                                                         std::byte* arena,
-                                                         bool poison) {
-  std::unique_ptr<RangeKeeper> keeper(new RangeKeeper(plan, workload, table, arena, poison));
+                                                         const ArenaAddresses& poisoned) {
+  std::unique_ptr<RangeKeeper> keeper(new RangeKeeper(plan, workload, table, poisoned));
+  if (poisoned.host != nullptr || poisoned.device != nullptr) {
+    keeper->free_at_begin_ = free_at_begin(plan);
+  }
   for (std::size_t a = 0; a < plan.allocations.size(); ++a) {
     if (!plan.allocations[a].resident) {
       continue;
@@ -54,15 +89,17 @@ Result<std::unique_ptr<RangeKeeper>> RangeKeeper::create(const Plan& plan,
 }
 
 void RangeKeeper::begin_step() {
-  peak_bytes_ = 0;
+  host_peak_ = 0;
+  device_peak_ = 0;
   for (std::size_t a = 0; a < plan_.allocations.size(); ++a) {
     const Allocation& allocation = plan_.allocations[a];
     users_left_[a] = table_.users[a];
     if (allocation.resident) {
-      note_peak(allocation.offset + allocation.bytes);
-    } else {
-      poison(allocation.offset, allocation.bytes);
+      note_peak(allocation.tier, allocation.offset + allocation.bytes);
     }
+  }
+  for (const ByteRange& range : free_at_begin_) {
+    poison(range.tier, range.begin, range.end - range.begin);
   }
 }
 
@@ -84,8 +121,8 @@ Status RangeKeeper::task_begins(std::size_t index) {
       }
     }
   }
-  poison(task.scratch_offset, task.scratch_bytes);
-  note_peak(task.scratch_offset + task.scratch_bytes);
+  poison(compute_tier(plan_), task.scratch_offset, task.scratch_bytes);
+  note_peak(compute_tier(plan_), task.scratch_offset + task.scratch_bytes);
   return {};
 }
 
@@ -100,25 +137,79 @@ Status RangeKeeper::task_skipped(std::size_t index) {
   return {};
 }
 
+Status RangeKeeper::drain_begins(std::size_t cell) {
+  return residency_.apply(cell, ResidencyEvent::drain_begin);
+}
+
+Status RangeKeeper::fill_begins(std::size_t cell) {
+  PARBUCKLE_TRY(reserve_cell(cell));
+  return residency_.apply(cell, ResidencyEvent::fill_begin);
+}
+
+// Where a block lives it is filled anew whenever it comes back: its old content ends here.
+Status RangeKeeper::refill_begins(std::size_t cell) {
+  if (residency_.state(cell) == ResidencyState::live) {
+    PARBUCKLE_TRY(residency_.apply(cell, ResidencyEvent::release));
+  }
+  return fill_begins(cell);
+}
+
 Status RangeKeeper::transfer_begins(std::size_t index) {
   const Transfer& transfer = plan_.transfers[index];
   const std::size_t cell = table_.transfer_cell[index];
+  const std::size_t host_cell = table_.host_cell[index];
   PARBUCKLE_TRY(hold(transfer.allocation));
-  PARBUCKLE_TRY(reserve_cell(cell));
-  const bool fills = transfer.lane == LaneKind::nvme_read;
-  return residency_.apply(cell, fills ? ResidencyEvent::fill_begin : ResidencyEvent::drain_begin);
+  switch (transfer.lane) {
+    case LaneKind::nvme_read:
+      return fill_begins(cell);
+    case LaneKind::nvme_write:
+      PARBUCKLE_TRY(reserve_cell(cell));
+      return drain_begins(cell);
+    case LaneKind::h2d:
+      PARBUCKLE_TRY(hold(transfer.host));
+      PARBUCKLE_TRY(drain_begins(host_cell));
+      return fill_begins(cell);
+    case LaneKind::d2h:
+      PARBUCKLE_TRY(hold(transfer.host));
+      PARBUCKLE_TRY(drain_begins(cell));
+      return refill_begins(host_cell);
+    case LaneKind::compute:
+      break;
+  }
+  return internal_error("a transfer on the compute lane");
 }
 
 Status RangeKeeper::transfer_ends(std::size_t index) {
   const Transfer& transfer = plan_.transfers[index];
-  const bool fills = transfer.lane == LaneKind::nvme_read;
-  PARBUCKLE_TRY(residency_.apply(table_.transfer_cell[index],
-                                 fills ? ResidencyEvent::fill_end : ResidencyEvent::drain_end));
-  return used(transfer.allocation);
+  const std::size_t cell = table_.transfer_cell[index];
+  const std::size_t host_cell = table_.host_cell[index];
+  switch (transfer.lane) {
+    case LaneKind::nvme_read:
+      PARBUCKLE_TRY(residency_.apply(cell, ResidencyEvent::fill_end));
+      break;
+    case LaneKind::nvme_write:
+      PARBUCKLE_TRY(residency_.apply(cell, ResidencyEvent::drain_end));
+      break;
+    case LaneKind::h2d:
+      PARBUCKLE_TRY(residency_.apply(host_cell, ResidencyEvent::drain_end));
+      PARBUCKLE_TRY(residency_.apply(cell, ResidencyEvent::fill_end));
+      break;
+    case LaneKind::d2h:
+      PARBUCKLE_TRY(residency_.apply(cell, ResidencyEvent::drain_end));
+      PARBUCKLE_TRY(residency_.apply(host_cell, ResidencyEvent::fill_end));
+      break;
+    case LaneKind::compute:
+      break;
+  }
+  return transfer_skipped(index);
 }
 
 Status RangeKeeper::transfer_skipped(std::size_t index) {
-  return used(plan_.transfers[index].allocation);
+  const Transfer& transfer = plan_.transfers[index];
+  if (transfer.host.valid()) {
+    PARBUCKLE_TRY(used(transfer.host));
+  }
+  return used(transfer.allocation);
 }
 
 Status RangeKeeper::hold(AllocationId id) {
@@ -127,7 +218,7 @@ Status RangeKeeper::hold(AllocationId id) {
   if (!held_[id.index()].held()) {
     PARBUCKLE_ASSIGN(held_[id.index()],
                      ledger_.reserve(allocation.tier, allocation.role, allocation.bytes));
-    note_peak(allocation.offset + allocation.bytes);
+    note_peak(allocation.tier, allocation.offset + allocation.bytes);
   }
   return {};
 }
@@ -151,7 +242,7 @@ Status RangeKeeper::release(AllocationId id) {
     }
   }
   const Allocation& allocation = plan_.allocations[id.index()];
-  poison(allocation.offset, allocation.bytes);
+  poison(allocation.tier, allocation.offset, allocation.bytes);
   const std::lock_guard lock(held_mutex_);
   held_[id.index()] = Reservation();
   return {};
@@ -167,16 +258,18 @@ Status RangeKeeper::end_step() const {
   return {};
 }
 
-void RangeKeeper::poison(std::int64_t offset, std::int64_t bytes) {
-  if (poison_ && bytes > 0) {
+void RangeKeeper::poison(Tier tier, std::int64_t offset, std::int64_t bytes) {
+  if (std::byte* const arena = poisoned_.of(tier); arena != nullptr && bytes > 0) {
     constexpr int not_a_number = 0xFF;  // NaN as f32, bf16 and f64; -1 as an index
-    std::memset(arena_ + offset, not_a_number, static_cast<std::size_t>(bytes));
+    std::memset(arena + offset, not_a_number, static_cast<std::size_t>(bytes));
   }
 }
 
-void RangeKeeper::note_peak(std::int64_t end) {
-  std::int64_t seen = peak_bytes_;
-  while (seen < end && !peak_bytes_.compare_exchange_weak(seen, end)) {
+void RangeKeeper::note_peak(Tier tier, std::int64_t end) {
+  std::atomic<std::int64_t>& peak = tier == Tier::device ? device_peak_ : host_peak_;
+  end = round_up(end, page_bytes);
+  std::int64_t seen = peak;
+  while (seen < end && !peak.compare_exchange_weak(seen, end)) {
   }
 }
 

@@ -13,23 +13,31 @@
 
 #include "engine/base/plan.h"
 #include "engine/base/workload.h"
+#include "offload/run/arenas.h"
 #include "offload/run/step_table.h"
 #include "offload/tier/ledger.h"
 #include "offload/tier/residency.h"
 
 namespace parbuckle {
 
+/// Of an arena.
+struct ByteRange {
+  Tier tier = Tier::host;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 /// Called by the compute stream and the lanes at once. Allocates nothing in a step.
 /// Whoever ends last frees the range before its end is announced, so that a successor that waits for it is safe, and one
 /// that does not reads poison.
 class RangeKeeper {
  public:
-  /// All arguments but `poison` must outlive the keeper. Resident ranges are live from now on.
+  /// Plan, workload and table must outlive the keeper. Resident ranges are live from now on. Only memory that the host can
+  /// address is poisoned: `poisoned` names the arenas where that is wanted.
   static Result<std::unique_ptr<RangeKeeper>> create(const Plan& plan,
                                                      const Workload& workload,
                                                      const StepTable& table,
-                                                     std::byte* arena,
-                                                     bool poison);
+                                                     const ArenaAddresses& poisoned = {});
 
   void begin_step();
   Status task_begins(std::size_t task);
@@ -42,33 +50,39 @@ class RangeKeeper {
   /// After a whole step: every range that is not resident must have been given back.
   [[nodiscard]] Status end_step() const;
 
-  /// End of the highest range that any event of this step used.
-  [[nodiscard]] std::int64_t peak_bytes() const { return peak_bytes_; }
+  /// End of the highest range that any event of this step used, in whole pages as plans count.
+  [[nodiscard]] std::int64_t peak_bytes(Tier tier) const { return peak_of(tier); }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
 
  private:
   RangeKeeper(const Plan& plan,
               const Workload& workload,
               const StepTable& table,
-              std::byte* arena,
-              bool poison);
+              const ArenaAddresses& poisoned);
   Status hold(AllocationId id);
   Status reserve_cell(std::size_t cell);
   Status used(AllocationId id);
   Status release(AllocationId id);
-  void poison(std::int64_t offset, std::int64_t bytes);
-  void note_peak(std::int64_t end);
+  Status drain_begins(std::size_t cell);
+  Status fill_begins(std::size_t cell);
+  Status refill_begins(std::size_t cell);
+  void poison(Tier tier, std::int64_t offset, std::int64_t bytes);
+  void note_peak(Tier tier, std::int64_t end);
+  [[nodiscard]] const std::atomic<std::int64_t>& peak_of(Tier tier) const {
+    return tier == Tier::device ? device_peak_ : host_peak_;
+  }
 
   const Plan& plan_;
   const StepTable& table_;
-  std::byte* arena_;
-  bool poison_;
+  ArenaAddresses poisoned_;
+  std::vector<ByteRange> free_at_begin_;  // poisoned then
   Residency residency_;
   Ledger ledger_;
   std::vector<Reservation> held_;  // per allocation
   std::mutex held_mutex_;
   std::vector<std::atomic<std::int32_t>> users_left_;  // per allocation
-  std::atomic<std::int64_t> peak_bytes_{0};
+  std::atomic<std::int64_t> host_peak_{0};
+  std::atomic<std::int64_t> device_peak_{0};
 };
 
 }  // namespace parbuckle

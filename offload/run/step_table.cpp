@@ -6,6 +6,8 @@
 
 #include "parbuckle/units.h"
 
+#include "offload/run/arenas.h"
+
 namespace parbuckle {
 namespace {
 
@@ -30,7 +32,12 @@ class StepTableMaker {
   Status check_task(std::size_t index) const;
   Status check_program(std::size_t index, ProgramId id) const;
   Status add_transfers();
-  Result<std::size_t> cell_of(const Transfer& transfer, const std::string& where) const;
+  Result<std::size_t> cell_of(BlockId block,
+                              AllocationId allocation,
+                              std::int64_t offset,
+                              const std::string& where) const;
+  Status check_transfer(const Transfer& transfer, const std::string& where) const;
+  [[nodiscard]] std::vector<bool> used_by_pending() const;
   Status add_order();
   [[nodiscard]] CellRange overlapped(const TaskOperand& operand, std::int64_t bytes) const;
   [[nodiscard]] std::string task_name(std::size_t index) const;
@@ -41,6 +48,10 @@ class StepTableMaker {
   std::span<const Program> programs_;
   StepTable table_;
 };
+
+bool is_link(LaneKind lane) {
+  return lane == LaneKind::h2d || lane == LaneKind::d2h;
+}
 
 template <class T>
 bool in(const std::vector<T>& list, std::int32_t index) {
@@ -69,7 +80,8 @@ Status StepTableMaker::add_cells() {
   for (std::size_t a = 0; a < plan_.allocations.size(); ++a) {
     const Allocation& allocation = plan_.allocations[a];
     if (allocation.offset < 0 || allocation.offset % page_bytes != 0 || allocation.bytes < 0 ||
-        allocation.offset + allocation.bytes > plan_.host_arena_bytes) {
+        allocation.tier == Tier::nvme ||
+        allocation.offset + allocation.bytes > arena_bytes(plan_, allocation.tier)) {
       return internal_error("plan allocation " + std::to_string(a) + " ('" + allocation.what +
                             "'): " + std::to_string(allocation.bytes) + " bytes at " +
                             std::to_string(allocation.offset) + " are not inside the arena");
@@ -116,7 +128,7 @@ Status StepTableMaker::check_task(std::size_t index) const {
                           " programs");
   }
   if (task.scratch_offset < 0 || task.scratch_bytes < 0 ||
-      task.scratch_offset + task.scratch_bytes > plan_.host_arena_bytes) {
+      task.scratch_offset + task.scratch_bytes > arena_bytes(plan_, compute_tier(plan_))) {
     return internal_error(task_name(index) + ": its scratch is outside the arena");
   }
   for (const TransferId wait : task.waits) {
@@ -187,24 +199,25 @@ Status StepTableMaker::add_task(std::size_t index) {
   return {};
 }
 
-Result<std::size_t> StepTableMaker::cell_of(const Transfer& transfer,
+Result<std::size_t> StepTableMaker::cell_of(BlockId block,
+                                            AllocationId allocation,
+                                            std::int64_t offset,
                                             const std::string& where) const {
-  if (!in(workload_.blocks, transfer.block.value) ||
-      !in(plan_.allocations, transfer.allocation.value)) {
+  if (!in(workload_.blocks, block.value) || !in(plan_.allocations, allocation.value)) {
     return internal_error(where + ": names no block or no allocation");
   }
-  const CellRange range = table_.allocation_cells[transfer.allocation.index()];
+  const CellRange range = table_.allocation_cells[allocation.index()];
   for (std::size_t cell = range.begin; cell < range.end; ++cell) {
-    if (table_.cells[cell].block == transfer.block && table_.cells[cell].begin == transfer.offset) {
+    if (table_.cells[cell].block == block && table_.cells[cell].begin == offset) {
       return cell;
     }
   }
-  return internal_error(where + ": its block does not stand at byte " +
-                        std::to_string(transfer.offset) + " of allocation '" +
-                        plan_.allocations[transfer.allocation.index()].what + "'");
+  return internal_error(where + ": its block does not stand at byte " + std::to_string(offset) +
+                        " of allocation '" + plan_.allocations[allocation.index()].what + "'");
 }
 
-Status StepTableMaker::add_transfers() {
+// Allocations that pending updates use, and the staging ranges through which those come and go.
+std::vector<bool> StepTableMaker::used_by_pending() const {
   std::vector<bool> pending(plan_.allocations.size(), false);
   for (const Task& task : plan_.tasks) {
     if (task.kind == TaskKind::backward) {
@@ -216,30 +229,60 @@ Status StepTableMaker::add_transfers() {
       }
     }
   }
+  for (const Transfer& transfer : plan_.transfers) {
+    if (transfer.host.valid() && in(plan_.allocations, transfer.host.value) &&
+        in(plan_.allocations, transfer.allocation.value) && pending[transfer.allocation.index()]) {
+      pending[transfer.host.index()] = true;
+    }
+  }
+  return pending;
+}
+
+Status StepTableMaker::check_transfer(const Transfer& transfer, const std::string& where) const {
+  const bool link = is_link(transfer.lane);
+  const Allocation& allocation = plan_.allocations[transfer.allocation.index()];
+  const std::int64_t least =
+      block_bytes(workload_.blocks[transfer.block.index()], workload_.shapes.back());
+  if (transfer.bytes != round_up(least, page_bytes) ||
+      allocation.offset + transfer.offset + transfer.bytes >
+          round_up(arena_bytes(plan_, allocation.tier), page_bytes)) {
+    return internal_error(where + ": moves " + std::to_string(transfer.bytes) +
+                          " bytes, its block has " + std::to_string(least));
+  }
+  if (allocation.tier != (link ? Tier::device : Tier::host) ||
+      (link && plan_.allocations[transfer.host.index()].tier != Tier::host)) {
+    return internal_error(where + ": its ends are not in the tiers that its lane joins");
+  }
+  if (transfer.after_task >= static_cast<std::int32_t>(plan_.tasks.size()) ||
+      transfer.micro_batch >= workload_.micro_batches ||
+      !std::all_of(transfer.after_transfers.begin(),
+                   transfer.after_transfers.end(),
+                   [this](TransferId id) { return in(plan_.transfers, id.value); })) {
+    return internal_error(where + ": waits for something that does not exist");
+  }
+  return {};
+}
+
+Status StepTableMaker::add_transfers() {
+  const std::vector<bool> pending = used_by_pending();
   for (std::size_t t = 0; t < plan_.transfers.size(); ++t) {
     const Transfer& transfer = plan_.transfers[t];
     const std::string where = transfer_name(t);
-    PARBUCKLE_ASSIGN(const std::size_t cell, cell_of(transfer, where));
-    const Allocation& allocation = plan_.allocations[transfer.allocation.index()];
-    const std::int64_t least =
-        block_bytes(workload_.blocks[transfer.block.index()], workload_.shapes.back());
-    if (transfer.bytes != round_up(least, page_bytes) ||
-        allocation.offset + transfer.offset + transfer.bytes >
-            round_up(plan_.host_arena_bytes, page_bytes)) {
-      return internal_error(where + ": moves " + std::to_string(transfer.bytes) +
-                            " bytes, its block has " + std::to_string(least));
-    }
-    if (transfer.lane != LaneKind::nvme_read && transfer.lane != LaneKind::nvme_write) {
+    const bool link = is_link(transfer.lane);
+    if (transfer.lane == LaneKind::compute || (link && plan_.device_arena_bytes == 0)) {
       return internal_error(where + ": this device has no such lane");
     }
-    if (transfer.after_task >= static_cast<std::int32_t>(plan_.tasks.size()) ||
-        transfer.micro_batch >= workload_.micro_batches ||
-        !std::all_of(transfer.after_transfers.begin(),
-                     transfer.after_transfers.end(),
-                     [this](TransferId id) { return in(plan_.transfers, id.value); })) {
-      return internal_error(where + ": waits for something that does not exist");
+    PARBUCKLE_ASSIGN(const std::size_t cell,
+                     cell_of(transfer.block, transfer.allocation, transfer.offset, where));
+    std::size_t host_cell = cell;
+    if (link) {
+      PARBUCKLE_ASSIGN(host_cell,
+                       cell_of(transfer.block, transfer.host, transfer.host_offset, where));
+      ++table_.users[transfer.host.index()];
     }
+    PARBUCKLE_TRY(check_transfer(transfer, where));
     table_.transfer_cell.push_back(cell);
+    table_.host_cell.push_back(host_cell);
     table_.serves_pending.push_back(pending[transfer.allocation.index()]);
     ++table_.users[transfer.allocation.index()];
   }
@@ -253,9 +296,10 @@ Status StepTableMaker::add_order() {
     return std::all_of(
         ids.begin(), ids.end(), [&ended](TransferId id) { return ended[id.index()]; });
   };
-  std::vector<std::vector<std::size_t>> lanes(2);
+  constexpr std::size_t lane_kinds = 5;
+  std::vector<std::vector<std::size_t>> lanes(lane_kinds);
   for (std::size_t t = 0; t < plan_.transfers.size(); ++t) {
-    lanes[plan_.transfers[t].lane == LaneKind::nvme_read ? 0 : 1].push_back(t);
+    lanes[static_cast<std::size_t>(plan_.transfers[t].lane)].push_back(t);
   }
   std::vector<std::size_t> next(lanes.size(), 0);
   std::int32_t tasks_ended = 0;
@@ -281,7 +325,15 @@ Status StepTableMaker::add_order() {
     table_.order.push_back({true, tasks_ended++});
     return true;
   };
-  while (step_lane(0) || step_lane(1) || step_task()) {
+  const auto step_any_lane = [&] {
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      if (step_lane(lane)) {
+        return true;
+      }
+    }
+    return false;
+  };
+  while (step_any_lane() || step_task()) {
   }
   if (table_.order.size() != plan_.tasks.size() + plan_.transfers.size()) {
     const auto stuck = static_cast<std::size_t>(tasks_ended);

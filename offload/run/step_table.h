@@ -41,9 +41,10 @@ struct StepTable {
   std::vector<CellRange> allocation_cells;             // per allocation
   std::vector<std::vector<CellRange>> operand_cells;   // per task, per operand
   std::vector<std::vector<AllocationId>> task_ranges;  // per task: its allocations, each once
-  std::vector<std::size_t> transfer_cell;              // per transfer
-  std::vector<std::int32_t> users;   // per allocation: tasks and transfers that touch it
-  std::vector<bool> serves_pending;  // per transfer: its allocation is used by a pending update
+  std::vector<std::size_t> transfer_cell;              // per transfer: in its allocation
+  std::vector<std::size_t> host_cell;  // per transfer over the link: on the host's side
+  std::vector<std::int32_t> users;     // per allocation: tasks and transfers that touch it
+  std::vector<bool> serves_pending;    // per transfer: its allocation is used by a pending update
   std::vector<StepEvent> order;
 };
 

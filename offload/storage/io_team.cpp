@@ -24,14 +24,6 @@ struct Request {
   std::size_t batch = 0;
 };
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-const char* verb(IoDirection direction) {
-  return direction == IoDirection::read ? "read" : "write";
-}
-
 }  // namespace
 
 FileCalls FileCalls::system() {
@@ -76,7 +68,6 @@ class IoTeam::Core {
   Status missed_deadline(std::size_t index);
   bool issue(Request& request);
   [[nodiscard]] Status transfer(const IoRange& range) const;
-  [[nodiscard]] Status failed(const IoRange& range, const std::string& cause) const;
   void drop_from_cache(const IoRange& range) const;
 
   const std::string path_;
@@ -95,22 +86,21 @@ Status IoTeam::Core::move(const IoRange& range) {
     return {};
   }
   std::unique_lock lock(mutex_);
-  const auto patience = std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(options_.deadline_s));
+  const std::chrono::duration<double> deadline(options_.deadline_s);
   const auto free_batch = [this] {
     return std::find_if(batches_.begin(), batches_.end(), [](const Batch& b) { return !b.taken; });
   };
-  if (!done_.wait_for(lock, patience, [&] { return free_batch() != batches_.end(); })) {
-    return failed(range, "earlier requests still hang in the drive");
+  if (!done_.wait_for(lock, deadline, [&] { return free_batch() != batches_.end(); })) {
+    return io_failed(path_, range, "earlier requests still hang in the drive");
   }
   Batch& batch = *free_batch();
   const auto index = static_cast<std::size_t>(&batch - batches_.data());
   start(batch, range);
   work_.notify_all();
+  Patience patience(options_.deadline_s);
   while (!batch.finished()) {
-    const Clock::time_point deadline = batch.progress + patience;
-    if (done_.wait_until(lock, deadline) == std::cv_status::timeout && !batch.finished() &&
-        Clock::now() >= batch.progress + patience) {
+    if (done_.wait_for(lock, patience.slice()) == std::cv_status::timeout && !batch.finished() &&
+        patience.lost(batch.progress)) {
       return missed_deadline(index);
     }
   }
@@ -131,26 +121,21 @@ void IoTeam::Core::start(Batch& batch, const IoRange& range) const {
 
 Status IoTeam::Core::missed_deadline(std::size_t index) {
   Batch& batch = batches_[index];
-  std::int64_t offset = batch.range.offset + batch.issued;
-  Clock::time_point since = batch.progress;
+  LateRequest late{batch.range.direction, batch.range.offset + batch.issued, batch.progress};
   bool found = false;  // the oldest request that a thread is at work on
   for (const Serving& serving : serving_) {
-    if (serving.busy && serving.batch == index && (!found || serving.since < since)) {
-      offset = serving.offset;
-      since = serving.since;
+    if (serving.busy && serving.batch == index && (!found || serving.since < late.since)) {
+      late.offset = serving.offset;
+      late.since = serving.since;
       found = true;
     }
   }
   batch.issued = batch.range.bytes;
   batch.abandoned = batch.in_flight > 0;
-  const IoDirection direction = batch.range.direction;
   if (!batch.abandoned) {
     batch = Batch();
   }
-  return io_error(path_ + ": " + verb(direction) + " at offset " + std::to_string(offset) +
-                  " has not returned after " + format_seconds(seconds_since(since)) +
-                  " (deadline " + format_seconds(options_.deadline_s) +
-                  "): the drive does not answer");
+  return deadline_missed(path_, late, options_.deadline_s);
 }
 
 bool IoTeam::Core::issue(Request& request) {
@@ -211,11 +196,6 @@ bool IoTeam::Core::stop() {
       serving_.begin(), serving_.end(), [](const Serving& serving) { return serving.busy; });
 }
 
-Status IoTeam::Core::failed(const IoRange& range, const std::string& cause) const {
-  return io_error(path_ + ": " + verb(range.direction) + " of " + std::to_string(range.bytes) +
-                  " bytes at offset " + std::to_string(range.offset) + " failed: " + cause);
-}
-
 Status IoTeam::Core::transfer(const IoRange& range) const {
   std::int64_t done = 0;
   while (done < range.bytes) {
@@ -230,20 +210,9 @@ Status IoTeam::Core::transfer(const IoRange& range) const {
       continue;
     }
     if (moved < 0) {
-      return failed(range, std::strerror(errno));
+      return io_failed(path_, range, std::strerror(errno));
     }
-    // Direct I/O goes on at a page: the torn page at the end of a short result is moved again.
-    const std::int64_t reached = done + moved;
-    const std::int64_t next =
-        reached >= range.bytes ? range.bytes : reached / page_bytes * page_bytes;
-    if (next <= done) {
-      return failed(range,
-                    "only " + std::to_string(reached) + " bytes moved, then no progress (" +
-                        (range.direction == IoDirection::read ? "is the file shorter than it was?"
-                                                              : "is the disk full?") +
-                        ")");
-    }
-    done = next;
+    PARBUCKLE_ASSIGN(done, after_short_result(path_, range, done, moved));
   }
   if (options_.drop_cache) {
     drop_from_cache(range);

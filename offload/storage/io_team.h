@@ -14,6 +14,8 @@
 #include "parbuckle/status.h"
 #include "parbuckle/units.h"
 
+#include "offload/storage/io_range.h"
+
 namespace parbuckle {
 
 /// The system calls, replaceable by tests that make them fail, fall short or hang.
@@ -31,16 +33,6 @@ struct IoTeamOptions {
   double deadline_s = 60;   // without progress
   bool drop_cache = false;  // buffered descriptors: write back and drop the pages of each request
   FileCalls calls = FileCalls::system();
-};
-
-enum class IoDirection { read, write };
-
-struct IoRange {
-  int descriptor = -1;
-  IoDirection direction = IoDirection::read;
-  std::byte* data = nullptr;  // only read from when writing
-  std::int64_t offset = 0;    // in the file
-  std::int64_t bytes = 0;
 };
 
 /// One team serves several callers; ranges that are in flight together share its threads evenly.

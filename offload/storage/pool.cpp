@@ -7,6 +7,7 @@
 
 #include "parbuckle/units.h"
 
+#include "offload/storage/checksum.h"
 #include "offload/storage/drive.h"
 
 namespace parbuckle {
@@ -33,6 +34,16 @@ std::unique_ptr<Pool> Pool::over(std::unique_ptr<BlockFile> file, std::int64_t b
   return pool;
 }
 
+ExtentId Pool::add(Extent extent) {
+  const ExtentId id(extents_.size());
+  extent.chunks.resize(static_cast<std::size_t>((extent.bytes + chunk_bytes - 1) / chunk_bytes));
+  extent.zero_tail = extent.starts_zero;
+  by_name_.emplace(extent.name, id);
+  used_ = std::max(used_, extent.offset + extent.bytes * extent.slots);
+  extents_.push_back(std::move(extent));
+  return id;
+}
+
 Result<ExtentId> Pool::extent(std::string_view name, std::int64_t bytes, bool starts_zero) {
   const std::int64_t size = round_up(bytes, page_bytes);
   const auto found = by_name_.find(name);
@@ -48,20 +59,17 @@ Result<ExtentId> Pool::extent(std::string_view name, std::int64_t bytes, bool st
                      format_size(size) + ", " + format_size(bytes_ - used_) + " of " +
                      format_size(bytes_) + " left");
   }
-  const ExtentId id(extents_.size());
-  extents_.push_back(
+  return add(
       {.name = std::string(name), .offset = used_, .bytes = size, .starts_zero = starts_zero});
-  by_name_.emplace(name, id);
-  used_ += size;
-  return id;
 }
 
 Status Pool::check(const Extent& extent, std::int64_t offset, std::size_t bytes) const {
   const auto size = static_cast<std::int64_t>(bytes);
-  if (offset < 0 || offset + size > extent.bytes) {
+  if (offset < 0 || offset % chunk_bytes != 0 || size % page_bytes != 0 ||
+      offset + size > extent.bytes) {
     return internal_error("pool: block '" + extent.name + "' of " + std::to_string(extent.bytes) +
                           " bytes: range " + std::to_string(offset) + " + " + std::to_string(size) +
-                          " is outside");
+                          " is outside, or not made of whole chunks");
   }
   return {};
 }
@@ -74,37 +82,110 @@ Result<std::int64_t> Pool::read(ExtentId id,
   PARBUCKLE_TRY(check(extent, offset, to.size()));
   const auto size = static_cast<std::int64_t>(to.size());
   const std::int64_t real = std::clamp<std::int64_t>(extent.written - offset, 0, size);
-  if (real < size && !extent.starts_zero && !allow_unwritten) {
+  if (real < size && !extent.zero_tail && !allow_unwritten) {
     return internal_error("pool: block '" + extent.name + "' is read at " +
                           std::to_string(offset + real) + " before it was written there");
   }
-  PARBUCKLE_TRY(file_->read(extent.offset + offset, to.first(static_cast<std::size_t>(real))));
+  const auto data = to.first(static_cast<std::size_t>(real));
+  PARBUCKLE_TRY(file_->read(extent.place() + offset, data));
+  PARBUCKLE_TRY(verify(extent, offset, data));
   if (real < size) {
     std::memset(to.data() + real, 0, static_cast<std::size_t>(size - real));
   }
   return real;
 }
 
-Status Pool::write(ExtentId id, std::int64_t offset, std::span<const std::byte> from) {
-  Extent& extent = extents_[id.index()];
-  PARBUCKLE_TRY(check(extent, offset, from.size()));
-  if (offset > extent.written) {
-    PARBUCKLE_TRY(fill_gap(extent, offset));
+Status Pool::verify(const Extent& extent,
+                    std::int64_t offset,
+                    std::span<const std::byte> data) const {
+  for (std::int64_t at = 0; at < static_cast<std::int64_t>(data.size()); at += chunk_bytes) {
+    const Chunk& chunk = extent.chunks[static_cast<std::size_t>((offset + at) / chunk_bytes)];
+    const auto left = data.subspan(static_cast<std::size_t>(at));
+    if (chunk.covered > static_cast<std::int64_t>(left.size())) {
+      return internal_error("pool: block '" + extent.name + "' is read at " +
+                            std::to_string(offset + at) + " by " + std::to_string(left.size()) +
+                            " bytes, " + std::to_string(chunk.covered) + " have one checksum");
+    }
+    if (checksum(left.first(static_cast<std::size_t>(chunk.covered))) != chunk.checksum) {
+      return Status(Code::data_corrupt,
+                    file_->path() + ": block '" + extent.name + "' at offset " +
+                        std::to_string(extent.place() + offset + at) + " (" +
+                        std::to_string(chunk.covered) +
+                        " bytes) is not what was written there: the drive or its file is damaged");
+    }
   }
-  PARBUCKLE_TRY(file_->write(extent.offset + offset, from));
-  extent.written = std::max(extent.written, offset + static_cast<std::int64_t>(from.size()));
   return {};
 }
 
+Status Pool::write(ExtentId id, std::int64_t offset, std::span<const std::byte> from) {
+  Extent& extent = extents_[id.index()];
+  PARBUCKLE_TRY(check(extent, offset, from.size()));
+  const auto end = offset + static_cast<std::int64_t>(from.size());
+  const bool stored = id.index() < blocks_.size();
+  if (stored && end % chunk_bytes != 0 && end != extent.bytes) {
+    return internal_error("pool: block '" + extent.name + "' is written up to " +
+                          std::to_string(end) + ", in the middle of a chunk");
+  }
+  if ((extent.taken >> static_cast<unsigned>(extent.working) & 1U) != 0) {
+    PARBUCKLE_TRY(take_free_slot(extent, offset));
+  }
+  if (offset > extent.written) {
+    PARBUCKLE_TRY(fill_gap(extent, offset));
+  }
+  PARBUCKLE_TRY(put(extent, offset, from));
+  extent.written = std::max(extent.written, end);
+  return {};
+}
+
+Status Pool::take_free_slot(Extent& extent, std::int64_t offset) const {
+  if (offset != 0) {
+    return internal_error("pool: block '" + extent.name +
+                          "' is changed in its middle after a commit; a new version begins at 0");
+  }
+  for (std::int32_t slot = 0; slot < extent.slots; ++slot) {
+    if ((extent.taken >> static_cast<unsigned>(slot) & 1U) == 0) {
+      extent.working = slot;
+      extent.written = 0;
+      extent.zero_tail = false;
+      return {};
+    }
+  }
+  return internal_error("pool: block '" + extent.name + "': all " + std::to_string(extent.slots) +
+                        " slots belong to committed versions");
+}
+
+/// Checksums first: `from` may not change before the write has returned, and need not stay in the cache after it.
+Status Pool::put(Extent& extent, std::int64_t offset, std::span<const std::byte> from) {
+  for (std::int64_t at = 0; at < static_cast<std::int64_t>(from.size()); at += chunk_bytes) {
+    const auto left = from.subspan(static_cast<std::size_t>(at));
+    const auto covered = left.first(std::min(left.size(), static_cast<std::size_t>(chunk_bytes)));
+    extent.chunks[static_cast<std::size_t>((offset + at) / chunk_bytes)] = {
+        .checksum = checksum(covered), .covered = static_cast<std::int64_t>(covered.size())};
+  }
+  return file_->write(extent.place() + offset, from);
+}
+
 Status Pool::fill_gap(Extent& extent, std::int64_t end) {
-  alignas(page_bytes) static constexpr std::array<std::byte, 16 * page_bytes> zeros{};
+  if (extent.written % chunk_bytes != 0) {
+    return internal_error("pool: block '" + extent.name + "' has a gap at " +
+                          std::to_string(extent.written) + ", in the middle of a chunk");
+  }
+  PARBUCKLE_ASSIGN(const PageMemory zeros, PageMemory::create(chunk_bytes));
   while (extent.written < end) {
-    const std::size_t piece =
-        std::min(zeros.size(), static_cast<std::size_t>(end - extent.written));
-    PARBUCKLE_TRY(file_->write(extent.offset + extent.written, {zeros.data(), piece}));
-    extent.written += static_cast<std::int64_t>(piece);
+    PARBUCKLE_TRY(put(extent, extent.written, zeros.span()));
+    extent.written += chunk_bytes;
   }
   return {};
+}
+
+std::vector<std::string> Pool::warnings() const {
+  std::vector<std::string> lines;
+  for (const std::string& line : {file_->warning(), log_ ? log_->warning() : std::string()}) {
+    if (!line.empty()) {
+      lines.push_back(line);
+    }
+  }
+  return lines;
 }
 
 }  // namespace parbuckle

@@ -5,15 +5,18 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "offload/storage/block_file.h"
+#include "offload/storage/drive_file.h"
 #include "offload/storage/io_team.h"
 
 namespace parbuckle {
 
 struct PositionedFileOptions {
-  bool direct = true;  // false: as where O_DIRECT is refused
-  IoTeamOptions team;  // of each direction
+  bool direct = true;      // false: as where O_DIRECT is refused
+  IoTeamOptions team;      // of each direction
+  std::string instead_of;  // why a faster engine is not used: for warning()
 };
 
 class PositionedFile final : public BlockFile {
@@ -22,28 +25,19 @@ class PositionedFile final : public BlockFile {
   /// dropped behind every request, and warning() says so.
   static Result<std::unique_ptr<BlockFile>> open(const std::filesystem::path& path,
                                                  const PositionedFileOptions& options = {});
-  PositionedFile(const PositionedFile&) = delete;
-  PositionedFile& operator=(const PositionedFile&) = delete;
-  PositionedFile(PositionedFile&&) = delete;
-  PositionedFile& operator=(PositionedFile&&) = delete;
-  ~PositionedFile() override;
 
   Status read(std::int64_t offset, std::span<std::byte> to) override;
   Status write(std::int64_t offset, std::span<const std::byte> from) override;
-  Status preallocate(std::int64_t bytes) override;
-  Status sync() override;
+  Status preallocate(std::int64_t bytes) override { return file_.preallocate(bytes, *this); }
+  Status sync() override { return file_.sync(); }
   [[nodiscard]] std::string_view engine() const override { return engine_; }
-  [[nodiscard]] const std::string& path() const override { return path_; }
+  [[nodiscard]] const std::string& path() const override { return file_.path(); }
   [[nodiscard]] const std::string& warning() const override { return warning_; }
 
  private:
-  PositionedFile() = default;
-  Status open_descriptor(bool direct);
-  Status write_zeros(std::int64_t bytes);
-  [[nodiscard]] Status check(std::int64_t offset, const void* data, std::size_t bytes) const;
+  explicit PositionedFile(DriveFile file) : file_(std::move(file)) {}
 
-  int descriptor_ = -1;
-  std::string path_;
+  DriveFile file_;  // outlives the teams
   std::string engine_;
   std::string warning_;
   std::unique_ptr<IoTeam> readers_;

@@ -1,5 +1,6 @@
-// One direction between host memory and the drive: a thread that works its transfers in their order, one at a time, each
-// cut into many requests by the storage engine.
+// One direction between two tiers. Transfers start in the lane's order and end in it. Those of a drive are cut into many
+// requests by the storage engine, and several are under way at once, so that small blocks keep its queue as full as large ones
+// do; those of a link are copies on a stream of the device, one at a time.
 #pragma once
 
 #include <array>
@@ -10,11 +11,15 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "parbuckle/status.h"
 
 #include "engine/base/hardware.h"
+#include "engine/base/plan.h"
 #include "engine/base/workload.h"
+#include "kernels/runtime/device.h"
 #include "offload/storage/pool.h"
 #include "offload/transfer/progress.h"
 
@@ -25,15 +30,18 @@ struct LaneItem {
   TransferId transfer;
   ExtentId extent;
   Role role = Role::weight;
-  std::byte* data = nullptr;
-  std::int64_t bytes = 0;  // whole pages
+  std::byte* data =
+      nullptr;  // in the lane's nearer memory: the device's over a link, the host's to a drive
+  std::byte* host = nullptr;  // over a link: the host's side
+  std::int64_t bytes = 0;     // whole pages
   std::int32_t after_task = -1;
   std::span<const TransferId> after_transfers;
   bool skipped = false;          // keeps its place in the order and moves nothing
   bool allow_unwritten = false;  // reading what was never written gives zeros
 };
 
-/// Told on the lane's thread, around every transfer; an error stops the step.
+/// Told around every transfer, on any of the lane's threads; begins come in the lane's order, and so do ends. An error stops
+/// the step.
 class TransferWatch {
  public:
   TransferWatch(const TransferWatch&) = delete;
@@ -54,17 +62,19 @@ using RoleCounters = std::array<std::int64_t, role_count>;
 
 class LaneRunner {
  public:
-  /// `kind` is nvme_read or nvme_write.
+  /// A lane of the drive: `kind` is nvme_read or nvme_write. lane_depth(kind) threads, which sleep in the pool.
   static Result<std::unique_ptr<LaneRunner>> create(LaneKind kind, Pool& pool);
+  /// A lane of the link: `kind` is h2d or d2h, `stream` is the lane's own.
+  static Result<std::unique_ptr<LaneRunner>> create(LaneKind kind, std::unique_ptr<Stream> stream);
   LaneRunner(const LaneRunner&) = delete;
   LaneRunner& operator=(const LaneRunner&) = delete;
   LaneRunner(LaneRunner&&) = delete;
   LaneRunner& operator=(LaneRunner&&) = delete;
   ~LaneRunner();
 
-  /// Starts a step's items on the lane's thread; they, `progress` and `watch` stay until finish() has returned.
+  /// Starts a step's items on the lane's threads; they, `progress` and `watch` stay until finish() has returned.
   void start(std::span<const LaneItem> items, Progress& progress, TransferWatch& watch);
-  /// Blocks until all items of start() have ended or the step has failed.
+  /// Blocks until all items of start() have ended, or the step has failed and nothing is under way any more.
   void finish();
   /// Runs one item on the calling thread, without waiting for anything: the serial debug mode.
   /// REQUIRES: between finish() and start().
@@ -74,22 +84,37 @@ class LaneRunner {
   [[nodiscard]] const RoleCounters& bytes() const { return bytes_; }
 
  private:
-  LaneRunner(LaneKind kind, Pool& pool) : kind_(kind), pool_(pool) {}
+  LaneRunner(LaneKind kind, Pool* pool, std::unique_ptr<Stream> stream)
+      : kind_(kind), pool_(pool), stream_(std::move(stream)) {}
+  static Result<std::unique_ptr<LaneRunner>> started(std::unique_ptr<LaneRunner> lane);
   void work();
-  Status move(const LaneItem& item);
+  bool serve_next();
+  const LaneItem* begin_next();
+  bool end(std::size_t position, Result<std::int64_t> moved);
+  /// Bytes that really moved.
+  Result<std::int64_t> move(const LaneItem& item);
 
   LaneKind kind_;
-  Pool& pool_;
+  Pool* pool_;
+  std::unique_ptr<Stream> stream_;
   RoleCounters bytes_{};
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::span<const LaneItem> items_;
+  std::span<const LaneItem> items_;  // of the step
   Progress* progress_ = nullptr;
   TransferWatch* watch_ = nullptr;
-  bool busy_ = false;
+
+  std::mutex begin_mutex_;  // held by the one thread that waits for the next item's conditions
+  std::size_t next_ = 0;    // item to begin
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // a step, or the end of all
+  std::condition_variable ended_changed_;
+  std::size_t ended_ = 0;  // items, in their order
+  bool failed_ = false;
+  std::uint64_t step_ = 0;
+  std::size_t working_ = 0;  // threads still in the step
   bool stopping_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace parbuckle

@@ -1,10 +1,8 @@
-// Placement never changes a number: the same training in every order, policy, window and budget ends in the same bits, and
-// every run stays inside its budget of arena bytes.
+// Placement never changes a number: the same training in every order, policy, window and budget ends in the same bits. Small
+// models; smollm2_placements_test does the same on a real one.
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,97 +10,92 @@
 #include "parbuckle/trainer.h"
 
 #include "tests/support/shared_path.h"
+#include "tests/support/small_training.h"
+#include "tests/support/smallest_budget.h"
 
 namespace parbuckle {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Variant {
-  std::string order;
-  std::string activations;
-  std::string window;
+  ForcedPlacement forced;
   bool tight = false;  // the smallest budget that works
 };
 
-class PlacementInvariance : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    PARBUCKLE_NEEDS_SHARED(std::string("fixtures/models/") + GetParam());
-    work_ = fs::temp_directory_path() / ("parbuckle_invariance_" + std::to_string(::getpid()));
-    fs::create_directories(work_ / "nvme");
-    std::ofstream data(work_ / "rows.jsonl");
-    for (int row = 0; row < 24; ++row) {  // rows of different lengths: several shapes
-      data << "{\"input_ids\": [";
-      const int length = 20 + (row * 37) % 160;
-      for (int i = 0; i < length; ++i) {
-        data << (i == 0 ? "" : ", ") << (row * 31 + i * 7) % 90;
+std::vector<Variant> variants_of(bool clipping) {
+  std::vector<Variant> variants{{{}, false}, {{}, true}};
+  for (const char* order : {"layer-major", "2", "micro-batch-major"}) {
+    for (const char* activations : {"keep", "spill", "recompute"}) {
+      variants.push_back({{order, activations, "after"}, false});
+      variants.push_back({{order, activations, "lazy"}, true});
+      if (!clipping) {
+        variants.push_back({{order, activations, "fused"}, true});
       }
-      data << "]}\n";
     }
   }
-  void TearDown() override { fs::remove_all(work_); }
+  return variants;
+}
 
-  TrainConfig config(const Variant& variant, double max_norm) const {
-    TrainConfig c;
-    c.model = shared_file(std::string("fixtures/models/") + GetParam()).string();
-    c.data = (work_ / "rows.jsonl").string();
-    c.output_dir = (work_ / "out").string();
-    c.overwrite_output_dir = true;
-    c.gradient_accumulation_steps = 4;
-    c.max_steps = 5;
-    c.learning_rate = 1e-3;
-    c.weight_decay = 0.1;
-    c.max_grad_norm = max_norm;
-    c.dataset.max_length =
-        std::string(GetParam()) == "gpt2_tied" ? 32 : 128;  // it has 32 positions
-    c.order = variant.order;
-    c.activations = variant.activations;
-    c.optimizer_window = variant.window;
-    c.memory.nvme_path = (work_ / "nvme").string();
-    c.memory.threads = 2;
-    c.memory.host_memory = variant.tight ? smallest(c) : "1GiB";
-    return c;
+/// What evaluations before and after a run found.
+struct EvalLosses : Observer {
+  std::vector<double> losses;
+  void on_eval(const EvalRecord& record) override { losses.push_back(record.eval_loss); }
+};
+
+struct DeviceVariant {
+  std::string device;
+  ForcedPlacement forced;
+  bool tight = false;  // the smallest host budget that works
+};
+
+/// Two devices of `least` KiB, the least that works, and one that holds everything.
+std::vector<DeviceVariant> device_variants(std::int64_t least, bool clipping) {
+  std::vector<DeviceVariant> variants{{"cpu", {}, false},
+                                      {"emulated:memory=64MiB,link=2GB/s,cores=2", {}, false}};
+  for (const char* duplex : {"full", "shared"}) {
+    const std::string device =
+        "emulated:memory=" + std::to_string(least) + "KiB,link=2GB/s,cores=2,duplex=" + duplex;
+    variants.push_back({device, {}, false});
+    variants.push_back({device, {}, true});
+    variants.push_back({device, {"", "recompute", "lazy"}, true});
+    variants.push_back({device, {"", "recompute", "after"}, true});
+    if (!clipping) {
+      variants.push_back({device, {"", "recompute", "fused"}, true});
+    }
   }
+  return variants;
+}
 
-  /// What the refusal of an impossible budget says works.
-  static std::string smallest(TrainConfig c) {
-    Observer silent;
-    c.memory.host_memory = "1MiB";
-    const auto refused = plan(c, false, silent);
-    EXPECT_FALSE(refused.ok());
-    const std::string message = refused.status().message();
-    const auto end = message.rfind("MiB");
-    const auto begin = message.find_last_of(' ', end) + 1;
-    return end == std::string::npos ? "1GiB" : message.substr(begin, end + 3 - begin);
-  }
+/// Evaluates before and after the steps; an emulated device has threads of its own.
+TrainConfig on_device(TrainConfig config, const std::string& device) {
+  config.eval_data = config.data;
+  config.memory.device = device;
+  config.memory.threads = device == "cpu" ? 2 : 0;
+  return config;
+}
 
-  fs::path work_;
+class PlacementInvariance : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { PARBUCKLE_NEEDS_SHARED(std::string("fixtures/models/") + GetParam()); }
 };
 
 TEST_P(PlacementInvariance, EveryPlacementEndsInTheSameBits) {
+  const SmallTraining training(GetParam());
   for (const double max_norm : {0.0, 0.5}) {
-    std::vector<Variant> variants{{"", "", "", false}, {"", "", "", true}};
-    for (const char* order : {"layer-major", "2", "micro-batch-major"}) {
-      for (const char* activations : {"keep", "spill", "recompute"}) {
-        variants.push_back({order, activations, "after", false});
-        variants.push_back({order, activations, "lazy", true});
-        if (max_norm == 0) {
-          variants.push_back({order, activations, "fused", true});
-        }
-      }
-    }
     std::set<std::string> hashes;
     std::set<std::int64_t> moved;
-    for (const Variant& variant : variants) {
+    for (const Variant& variant : variants_of(max_norm > 0)) {
+      const ForcedPlacement& forced = variant.forced;
+      const std::string name = forced.order + " " + forced.activations + " " + forced.window;
+      TrainConfig config = training.config(forced, max_norm);
+      if (variant.tight) {
+        config.memory.host_memory = mib_text(smallest_budget(config));
+      }
       Observer silent;
-      const auto report = train(config(variant, max_norm), silent);
-      ASSERT_TRUE(report.ok()) << variant.order << " " << variant.activations << " "
-                               << variant.window << ": " << report.status().message();
+      const auto report = train(config, silent);
+      ASSERT_TRUE(report.ok()) << name << ": " << report.status().message();
       hashes.insert(report->state_hash);
       moved.insert(report->nvme_read_bytes + report->nvme_written_bytes);
-      EXPECT_EQ(hashes.size(), 1U)
-          << variant.order << " " << variant.activations << " " << variant.window;
+      EXPECT_EQ(hashes.size(), 1U) << name;
     }
     // Budgets are whole MiB and the models small, so several variants move the same.
     EXPECT_GE(moved.size(), 3U) << "the variants do not differ in what they move";
@@ -110,16 +103,49 @@ TEST_P(PlacementInvariance, EveryPlacementEndsInTheSameBits) {
   }
 }
 
-TEST_P(PlacementInvariance, OneMiBLessThanTheSmallestIsRefusedWithThatFigure) {
-  TrainConfig c = config({}, 0.5);
-  const std::string least = smallest(c);
-  c.memory.host_memory = std::to_string(std::stoll(least) - 1) + "MiB";
+// Three tiers: the same bits as on the processor alone, in exactly the memory that the device has.
+TEST_P(PlacementInvariance, EmulatedDevicesEndInTheSameBits) {
+  const SmallTraining training(GetParam());
   Observer silent;
-  const auto refused = train(c, silent);
+  for (const double max_norm : {0.0, 0.5}) {
+    const TrainConfig tiny =
+        on_device(training.config({}, max_norm), "emulated:memory=4KiB,link=2GB/s,cores=2");
+    const std::int64_t least = smallest_named(plan(tiny, false, silent).status().message());
+    ASSERT_GT(least, 0);
+    std::set<std::string> hashes;
+    std::set<std::vector<double>> evaluations;
+    std::set<std::int64_t> moved;
+    for (const DeviceVariant& variant : device_variants(least, max_norm > 0)) {
+      SCOPED_TRACE(variant.device + " " + variant.forced.window);
+      TrainConfig config = on_device(training.config(variant.forced, max_norm), variant.device);
+      if (variant.tight) {
+        config.memory.host_memory = mib_text(smallest_budget(config));
+      }
+      EvalLosses observer;
+      const auto report = train(config, observer);
+      ASSERT_TRUE(report.ok()) << report.status().message();
+      hashes.insert(report->state_hash);
+      evaluations.insert(observer.losses);
+      moved.insert(report->to_device_bytes);
+      EXPECT_EQ(hashes.size(), 1U);
+      EXPECT_EQ(evaluations.size(), 1U);
+      EXPECT_EQ(report->measured_device_bytes, report->planned_device_bytes);
+    }
+    EXPECT_GE(moved.size(), 3U) << "the variants do not differ in what crosses the link";
+  }
+}
+
+TEST_P(PlacementInvariance, OneMiBLessThanTheSmallestIsRefusedWithThatFigure) {
+  const SmallTraining training(GetParam());
+  TrainConfig config = training.config({}, 0.5);
+  const std::int64_t least = smallest_budget(config);
+  ASSERT_GT(least, 0);
+  config.memory.host_memory = mib_text(least - 1);
+  Observer silent;
+  const auto refused = train(config, silent);
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.status().message().find(least), std::string::npos)
-      << refused.status().message();
-  EXPECT_FALSE(fs::exists(c.output_dir)) << "a refused run writes nothing";
+  EXPECT_EQ(smallest_named(refused.status().message()), least) << refused.status().message();
+  EXPECT_FALSE(std::filesystem::exists(config.output_dir)) << "a refused run writes nothing";
 }
 
 INSTANTIATE_TEST_SUITE_P(Models,

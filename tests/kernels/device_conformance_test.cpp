@@ -9,9 +9,12 @@
 
 #include <gtest/gtest.h>
 
+#include "parbuckle/units.h"
+
 #include "kernels/runtime/cpu/cpu_device.h"
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/emulated/emulated_device.h"
 
 namespace parbuckle {
 namespace {
@@ -195,10 +198,16 @@ TEST_P(DeviceConformance, RefusesImpossibleMemory) {
   EXPECT_EQ(huge.status().code(), Code::resource_exhausted);
 }
 
+Result<std::unique_ptr<Device>> create_emulated() {
+  return EmulatedDevice::create(
+      {.memory_bytes = 64 * mib, .link_bytes_per_s = 1'000'000'000, .speed = 0.5});
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices,
                          DeviceConformance,
                          testing::Values(DeviceFactory{"cpu", &CpuDevice::create},
-                                         DeviceFactory{CUDA_UNDER_TEST, &create_cuda}),
+                                         DeviceFactory{CUDA_UNDER_TEST, &create_cuda},
+                                         DeviceFactory{"emulated", &create_emulated}),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

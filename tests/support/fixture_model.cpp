@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/base/check.h"
+#include "engine/checkpoint/model_folder.h"
 #include "tests/support/fixture_tensors.h"
 #include "tests/support/shared_path.h"
 
@@ -35,6 +36,51 @@ Columns columns_of(const Lowered& lowered, ResidentRun& run, std::int32_t micro_
           column(BatchColumn::segment_begin),
           column(BatchColumn::targets),
           column(BatchColumn::slots)};
+}
+
+/// Appends a segment; the target of a token is the label of the next one.
+void add_segment(TokenRows& rows, const double* ids, const double* labels, std::size_t length) {
+  const auto begin = static_cast<std::int32_t>(rows.ids.size());
+  for (std::size_t i = 0; i < length; ++i) {
+    const double label = i + 1 < length ? labels[i + 1] : -1;
+    rows.ids.push_back(static_cast<std::int32_t>(ids[i]));
+    rows.positions.push_back(static_cast<std::int32_t>(i));
+    rows.segment_begin.push_back(begin);
+    rows.targets.push_back(static_cast<std::int32_t>(std::max(-1.0, label)));
+  }
+}
+
+Tensors weights_of(const ModelFolder& folder) {
+  Tensors out;
+  for (std::size_t i = 0; i < folder.parameters().size(); ++i) {
+    const Parameter& parameter = folder.parameters()[i];
+    std::vector<float> values(static_cast<std::size_t>(parameter.elements()));
+    const Status status = folder.read(i, 0, parameter.elements(), values.data());
+    PARBUCKLE_CHECK(status.ok(), status.message().c_str());
+    out[parameter.name].assign(values.begin(), values.end());
+  }
+  return out;
+}
+
+/// The folder's own names of tensors become those of its parameters: "grad.h.0.ln_1.bias", "grad.transformer.h.0.ln_1.bias".
+Tensors with_parameter_names(const ModelFolder& folder, Tensors tensors) {
+  for (const SavedTensor& saved : folder.saved_tensors()) {
+    const std::string& parameter = folder.parameters()[saved.parameter].name;
+    for (const std::string prefix :
+         {"grad.", "adamw.weight.", "adamw.exp_avg.", "adamw.exp_avg_sq.", "clipped.weight."}) {
+      auto node = tensors.extract(prefix + saved.name);
+      if (!node.empty()) {
+        node.key() = prefix + parameter;
+        tensors.insert(std::move(node));
+      }
+    }
+  }
+  return tensors;
+}
+
+nlohmann::json json_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
 }
 
 ModelConfig llama_gqa_untied() {
@@ -71,8 +117,36 @@ ModelConfig gpt2_tied() {
 
 }  // namespace
 
+double gradient_limit(double gradient) {
+  return 2e-6 + 1e-4 * std::abs(gradient);
+}
+
+double moment_limit(double moment) {
+  return 8e-6 + 1e-4 * std::abs(moment);
+}
+
 std::int64_t FixtureModel::tokens() const {
   return std::ssize(batch.at("input_ids")) / (fixture_micro_batches * sequences);
+}
+
+std::vector<TokenRows> FixtureModel::step_rows() const {
+  const auto length = static_cast<std::size_t>(tokens());
+  const std::vector<double>& ids = batch.at("input_ids");
+  const std::vector<double>& labels = batch.at("labels");
+  std::vector<TokenRows> out(fixture_micro_batches);
+  for (std::size_t row = 0; row * length < ids.size(); ++row) {
+    add_segment(out[row / sequences], &ids[row * length], &labels[row * length], length);
+  }
+  return out;
+}
+
+TokenRows FixtureModel::packed_row() const {
+  TokenRows out;
+  for (const auto& length : packed_numbers["lengths"]) {
+    const std::size_t begin = out.ids.size();
+    add_segment(out, &packed.at("input_ids")[begin], &packed.at("labels")[begin], length);
+  }
+  return out;
 }
 
 void FixtureModel::fill_weights(const Lowered& lowered, ResidentRun& run) const {
@@ -81,28 +155,29 @@ void FixtureModel::fill_weights(const Lowered& lowered, ResidentRun& run) const 
   }
 }
 
-void FixtureModel::fill_step(const Lowered& lowered, ResidentRun& run, StepScalars step) const {
+void FixtureModel::fill_step(const Lowered& lowered,
+                             ResidentRun& run,
+                             const std::vector<TokenRows>& rows,
+                             StepScalars step) const {
   const StepBindings& bindings = lowered.bindings;
-  const std::vector<double>& input = batch.at("input_ids");
-  const std::vector<double>& labels = batch.at("labels");
-  const std::set<std::int32_t> unique(input.begin(), input.end());
+  std::set<std::int32_t> unique;
+  for (const TokenRows& micro_batch : rows) {
+    unique.insert(micro_batch.ids.begin(), micro_batch.ids.end());
+  }
   const std::vector<std::int32_t> touched(unique.begin(), unique.end());
-  const std::int64_t tokens = this->tokens();
-  std::int64_t targets = 0;
-  for (std::int32_t m = 0; m < fixture_micro_batches; ++m) {
-    const Columns c = columns_of(lowered, run, m);
-    for (std::int64_t r = 0; r < sequences * tokens; ++r) {
-      const auto at = static_cast<std::size_t>(m * sequences * tokens + r);
-      c.ids[r] = static_cast<std::int32_t>(input[at]);
-      c.positions[r] = static_cast<std::int32_t>(r % tokens);
-      c.segment_begin[r] = static_cast<std::int32_t>(r / tokens * tokens);
-      c.slots[r] = static_cast<std::int32_t>(
-          std::lower_bound(touched.begin(), touched.end(), c.ids[r]) - touched.begin());
-      if (r % tokens + 1 < tokens && labels[at + 1] >= 0) {
-        c.targets[r] = static_cast<std::int32_t>(labels[at + 1]);
-        ++targets;
-      }
-    }
+  std::ptrdiff_t targets = 0;
+  for (std::size_t m = 0; m < rows.size(); ++m) {
+    const Columns c = columns_of(lowered, run, static_cast<std::int32_t>(m));
+    const TokenRows& from = rows[m];
+    std::copy(from.ids.begin(), from.ids.end(), c.ids);
+    std::copy(from.positions.begin(), from.positions.end(), c.positions);
+    std::copy(from.segment_begin.begin(), from.segment_begin.end(), c.segment_begin);
+    std::copy(from.targets.begin(), from.targets.end(), c.targets);
+    std::transform(from.ids.begin(), from.ids.end(), c.slots, [&touched](std::int32_t id) {
+      return std::lower_bound(touched.begin(), touched.end(), id) - touched.begin();
+    });
+    targets += std::count_if(
+        from.targets.begin(), from.targets.end(), [](std::int32_t id) { return id >= 0; });
   }
   if (bindings.inverse_frequencies.valid()) {
     const std::vector<float> frequencies = inverse_frequencies(config);
@@ -112,20 +187,46 @@ void FixtureModel::fill_step(const Lowered& lowered, ResidentRun& run, StepScala
     step.loss_scale = 1 / static_cast<double>(targets);
     *run.as<StepScalars>(bindings.step) = step;
     auto* const header = run.as<TouchedRows>(bindings.touched);
-    *header = {.count = static_cast<std::int64_t>(touched.size())};
+    *header = {.count = std::ssize(touched)};
     std::copy(touched.begin(), touched.end(), reinterpret_cast<std::int32_t*>(header + 1));
   }
 }
 
+void FixtureModel::fill_step(const Lowered& lowered, ResidentRun& run, StepScalars step) const {
+  fill_step(lowered, run, step_rows(), step);
+}
+
+const std::vector<std::string>& parity_models() {
+  static const std::vector<std::string> names = {"gpt2_tied",
+                                                 "gpt2_wide",
+                                                 "llama_bf16",
+                                                 "llama_bias",
+                                                 "llama_f16",
+                                                 "llama_gqa_untied",
+                                                 "llama_head_dim",
+                                                 "llama_mha_tied",
+                                                 "llama_rope_linear",
+                                                 "llama_rope_llama3",
+                                                 "llama_sharded",
+                                                 "mistral_window",
+                                                 "qwen2",
+                                                 "qwen2_window",
+                                                 "qwen3"};
+  return names;
+}
+
 FixtureModel fixture_model(const std::string& name) {
-  const std::filesystem::path folder = shared_file("fixtures/models/" + name);
-  FixtureModel model = {.config = fixture_config(name),
-                        .weights = fixture_tensors(folder / "model.safetensors"),
-                        .batch = fixture_tensors(folder / "batch.safetensors"),
-                        .expected = fixture_tensors(folder / "expected.safetensors")};
-  std::ifstream file(folder / "expected.json");
-  model.numbers = nlohmann::json::parse(file);
-  return model;
+  const std::filesystem::path path = shared_file("fixtures/models/" + name);
+  const auto folder = ModelFolder::open(path.string());
+  PARBUCKLE_CHECK(folder.ok(), folder.status().message().c_str());
+  return {.config = folder->config(),
+          .weights = weights_of(*folder),
+          .batch = fixture_tensors(path / "batch.safetensors"),
+          .expected = with_parameter_names(*folder, fixture_tensors(path / "expected.safetensors")),
+          .packed =
+              with_parameter_names(*folder, fixture_tensors(path / "expected_packed.safetensors")),
+          .numbers = json_of(path / "expected.json"),
+          .packed_numbers = json_of(path / "expected_packed.json")};
 }
 
 ModelConfig fixture_config(const std::string& name) {

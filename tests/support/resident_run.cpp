@@ -1,7 +1,6 @@
 #include "tests/support/resident_run.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/base/check.h"
 
@@ -124,7 +123,7 @@ Status ResidentRun::run(const TaskTemplate& task, std::int32_t micro_batch) {
   regions.push_back(scratch.data());
   PARBUCKLE_TRY(call(program, regions));
   for (std::size_t u = 0; u < before.size(); ++u) {
-    if (std::memcmp(before[u].data(), regions[u], before[u].size()) != 0) {
+    if (!std::equal(before[u].begin(), before[u].end(), regions[u])) {
       return internal_error(program.name + " changed " + w.spans[task.uses[u].span.index()].name +
                             ", which it only reads");
     }
@@ -256,11 +255,15 @@ Status ResidentRun::apply_pending() {
 }
 
 Status ResidentRun::forward_pass() {
-  for (const Unit& unit : lowered_.workload.units) {
-    PARBUCKLE_TRY(
-        run_batches(unit.alternatives.front().forward, 0, lowered_.workload.micro_batches));
+  for (std::size_t unit = 0; unit < lowered_.workload.units.size(); ++unit) {
+    PARBUCKLE_TRY(forward_unit(unit));
   }
   return {};
+}
+
+Status ResidentRun::forward_unit(std::size_t unit) {
+  const Workload& w = lowered_.workload;
+  return run_batches(w.units[unit].alternatives.front().forward, 0, w.micro_batches);
 }
 
 }  // namespace parbuckle

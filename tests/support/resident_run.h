@@ -38,6 +38,8 @@ class ResidentRun {
   Status apply_pending();
   /// Forward tasks of all units, for the other phases.
   Status forward_pass();
+  /// The same for one unit alone: what stands before it must be in its spans.
+  Status forward_unit(std::size_t unit);
 
  private:
   Status run(const TaskTemplate& task, std::int32_t micro_batch);

@@ -430,4 +430,14 @@ Hardware small_machine() {
   return h;
 }
 
+Hardware device_machine() {
+  Hardware h = small_machine();
+  h.name = "device machine";
+  h.devices = {{"device", 1, "", 1e12, 100e9}};
+  h.tiers.push_back({Tier::device, "device", 1 * gib, 1 * gib, ""});
+  h.lanes.push_back({"h2d", LaneKind::h2d, 2e-5, 1e9, 1e9, -1});
+  h.lanes.push_back({"d2h", LaneKind::d2h, 2e-5, 1e9, 1e9, -1});
+  return h;
+}
+
 }  // namespace parbuckle

@@ -10,6 +10,11 @@
 namespace parbuckle::tool {
 namespace {
 
+void print_bytes(const char* what, std::int64_t planned, std::int64_t measured) {
+  std::printf(
+      "%-15s %-14s %s\n", what, format_size(planned).c_str(), format_size(measured).c_str());
+}
+
 void print_report(const TrainReport& report) {
   std::printf("steps %lld (%lld skipped), mean loss %.4f, %s, %.0f tokens/s\n",
               static_cast<long long>(report.steps),
@@ -21,15 +26,19 @@ void print_report(const TrainReport& report) {
   std::printf("step            %-14s %s\n",
               format_seconds(report.planned_step_seconds).c_str(),
               format_seconds(report.measured_step_seconds).c_str());
-  std::printf("memory          %-14s %s (peak resident)\n",
+  const bool device = report.planned_device_bytes > 0;
+  std::printf("memory          %-14s %s (peak resident%s)\n",
               format_size(report.planned_host_bytes).c_str(),
-              format_size(report.measured_peak_rss_bytes).c_str());
-  std::printf("nvme read       %-14s %s\n",
-              format_size(report.planned_nvme_read_bytes).c_str(),
-              format_size(report.nvme_read_bytes).c_str());
-  std::printf("nvme written    %-14s %s\n",
-              format_size(report.planned_nvme_written_bytes).c_str(),
-              format_size(report.nvme_written_bytes).c_str());
+              format_size(report.measured_peak_rss_bytes).c_str(),
+              device ? ", an emulated device's memory included" : "");
+  if (device) {
+    print_bytes("device memory", report.planned_device_bytes, report.measured_device_bytes);
+    print_bytes("to device", report.planned_to_device_bytes, report.to_device_bytes);
+    print_bytes("from device", report.planned_from_device_bytes, report.from_device_bytes);
+  }
+  print_bytes("arena", report.planned_arena_bytes, report.measured_arena_peak_bytes);
+  print_bytes("nvme read", report.planned_nvme_read_bytes, report.nvme_read_bytes);
+  print_bytes("nvme written", report.planned_nvme_written_bytes, report.nvme_written_bytes);
   std::printf("state hash      %s\n", report.state_hash.c_str());
   std::printf("output          %s\n", report.output_dir.c_str());
 }

@@ -19,8 +19,9 @@ struct MemoryConfig {
   std::string host_memory;
   std::string nvme_path;
   std::string nvme;
-  std::string hardware;      // a Hardware file instead of measuring this machine
-  std::int64_t threads = 0;  // compute threads; 0: as many as this process may use
+  std::string device = "cpu";  // what computes: "cpu", or "emulated:memory=512MiB,link=1GB/s[,...]"
+  std::string hardware;        // a Hardware file instead of measuring this machine
+  std::int64_t threads = 0;    // compute threads; 0: as many as this process may use
 
   template <class Self, class Visit>
   static void visit(Self& c, Visit&& v) {
@@ -35,6 +36,12 @@ struct MemoryConfig {
                  "folder on a drive for state that does not fit the memory budget"},
       c.nvme_path);
     v(OptionInfo{"nvme", "", "most bytes to use under --nvme-path"}, c.nvme);
+    v(OptionInfo{"device",
+                 "",
+                 "what computes: cpu, or "
+                 "emulated:memory=512MiB,link=1GB/s[,latency=20us][,duplex=shared]"
+                 "[,speed=0.5][,cores=1] to try schedules of an accelerator"},
+      c.device);
     v(OptionInfo{"hardware",
                  "",
                  "machine description written by `parbuckle probe`, instead of measuring"},

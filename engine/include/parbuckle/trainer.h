@@ -12,6 +12,15 @@
 
 namespace parbuckle {
 
+/// Bytes of one role ("weight", "moment1", "activation", ...) between host memory and the drive in one step.
+struct RoleTraffic {
+  std::string role;
+  std::int64_t read = 0;
+  std::int64_t written = 0;
+  std::int64_t planned_read = 0;
+  std::int64_t planned_written = 0;
+};
+
 /// One optimizer step, under the names of Hugging Face's log history plus ours.
 struct StepRecord {
   std::int64_t step = 0;
@@ -26,7 +35,14 @@ struct StepRecord {
   double predicted_step_seconds = 0;
   std::int64_t nvme_read_bytes = 0;
   std::int64_t nvme_written_bytes = 0;
-  bool skipped = false;  // no update: no targets, or a loss or norm that is not finite
+  std::int64_t to_device_bytes = 0;  // over the link of a device with memory of its own
+  std::int64_t from_device_bytes = 0;
+  std::int64_t planned_nvme_read_bytes =
+      0;  // of this step: its shapes, nothing to read yet in the first
+  std::int64_t planned_nvme_written_bytes = 0;
+  std::int64_t arena_peak_bytes = 0;  // end of the highest range used
+  std::vector<RoleTraffic> traffic;   // roles that moved or were to move
+  bool skipped = false;               // no update: no targets, or a loss or norm that is not finite
 };
 
 struct EvalRecord {
@@ -53,6 +69,15 @@ struct TrainReport {
   std::int64_t nvme_written_bytes = 0;
   std::int64_t planned_nvme_read_bytes = 0;
   std::int64_t planned_nvme_written_bytes = 0;
+  std::int64_t planned_device_bytes =
+      0;  // arena of a device with memory of its own; 0: the host computes
+  std::int64_t measured_device_bytes = 0;
+  std::int64_t to_device_bytes = 0;  // whole run
+  std::int64_t from_device_bytes = 0;
+  std::int64_t planned_to_device_bytes = 0;
+  std::int64_t planned_from_device_bytes = 0;
+  std::int64_t planned_arena_bytes = 0;
+  std::int64_t measured_arena_peak_bytes = 0;
   std::string state_hash;  // of weights, both moments and losses
   std::string output_dir;
 };

@@ -49,6 +49,10 @@ Result<std::unique_ptr<DeviceMemory>> CpuDevice::create_memory(std::int64_t byte
   if (bytes <= 0) {
     return invalid("cpu memory: " + std::to_string(bytes) + " bytes asked, must be positive");
   }
+  return map_zeroed_memory(bytes);
+}
+
+Result<std::unique_ptr<DeviceMemory>> map_zeroed_memory(std::int64_t bytes) {
   void* const data = ::mmap(nullptr,
                             static_cast<std::size_t>(bytes),
                             PROT_READ | PROT_WRITE,

@@ -21,4 +21,7 @@ class CpuDevice final : public Device {
   CpuDevice() = default;
 };
 
+/// Page-aligned zeros of this process; resource_exhausted where the system gives no more.
+Result<std::unique_ptr<DeviceMemory>> map_zeroed_memory(std::int64_t bytes);
+
 }  // namespace parbuckle

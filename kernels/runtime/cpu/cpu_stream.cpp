@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace parbuckle {
 
@@ -38,8 +39,9 @@ void CpuEvent::await(std::uint64_t number) {
   changed_.wait(lock, [&] { return passed_ >= number; });
 }
 
-Result<std::unique_ptr<Stream>> CpuStream::create() {
+Result<std::unique_ptr<Stream>> CpuStream::create(std::unique_ptr<StreamPace> pace) {
   std::unique_ptr<CpuStream> stream(new CpuStream());  // private constructor
+  stream->pace_ = std::move(pace);
   try {
     stream->thread_ = std::thread([raw = stream.get()] { raw->work(); });
   } catch (const std::system_error& error) {
@@ -63,11 +65,9 @@ Status CpuStream::enqueue(HostFunction function, void* context) {
   return push({.kind = Kind::call, .function = function, .target = context});
 }
 
-Status CpuStream::copy(void* to,
-                       const void* from,
-                       std::int64_t bytes,
-                       CopyDirection /*direction: one memory*/) {
-  return push({.kind = Kind::copy, .target = to, .source = from, .bytes = bytes});
+Status CpuStream::copy(void* to, const void* from, std::int64_t bytes, CopyDirection direction) {
+  return push(
+      {.kind = Kind::copy, .target = to, .source = from, .bytes = bytes, .direction = direction});
 }
 
 Status CpuStream::record(Event& event) {
@@ -115,10 +115,14 @@ void CpuStream::work() {
 void CpuStream::perform(const Item& item) {
   switch (item.kind) {
     case Kind::call:
-      item.function(item.target);
+      pace_ ? pace_->call(item.function, item.target) : item.function(item.target);
       break;
     case Kind::copy:
-      std::memcpy(item.target, item.source, static_cast<std::size_t>(item.bytes));
+      if (pace_) {
+        pace_->copy(item.target, item.source, item.bytes, item.direction);
+      } else {
+        std::memcpy(item.target, item.source, static_cast<std::size_t>(item.bytes));
+      }
       break;
     case Kind::record:
       item.event->pass(item.number);

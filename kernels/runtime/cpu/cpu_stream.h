@@ -31,9 +31,25 @@ class CpuEvent final : public Event {
   std::uint64_t passed_ = 0;
 };
 
+/// How a stream does its work where that is not simply calling and copying: an emulated device is slower.
+class StreamPace {
+ public:
+  StreamPace(const StreamPace&) = delete;
+  StreamPace& operator=(const StreamPace&) = delete;
+  StreamPace(StreamPace&&) = delete;
+  StreamPace& operator=(StreamPace&&) = delete;
+  virtual ~StreamPace() = default;
+  virtual void call(HostFunction function, void* context) = 0;
+  virtual void copy(void* to, const void* from, std::int64_t bytes, CopyDirection direction) = 0;
+
+ protected:
+  StreamPace() = default;
+};
+
 class CpuStream final : public Stream {
  public:
-  static Result<std::unique_ptr<Stream>> create();
+  /// `pace` null: at the host's own.
+  static Result<std::unique_ptr<Stream>> create(std::unique_ptr<StreamPace> pace = nullptr);
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
   CpuStream(CpuStream&&) = delete;
@@ -54,6 +70,7 @@ class CpuStream final : public Stream {
     void* target = nullptr;  // context, destination
     const void* source = nullptr;
     std::int64_t bytes = 0;
+    CopyDirection direction = CopyDirection::within_device;
     CpuEvent* event = nullptr;
     std::uint64_t number = 0;  // of the event
   };
@@ -62,8 +79,9 @@ class CpuStream final : public Stream {
   CpuStream() = default;
   Status push(const Item& item);
   void work();
-  static void perform(const Item& item);
+  void perform(const Item& item);
 
+  std::unique_ptr<StreamPace> pace_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::array<Item, capacity> items_{};  // ring; item n stands at n % capacity

@@ -33,7 +33,7 @@ class Groups : public ::testing::Test {
     std::ofstream(root_ / file) << text;
   }
   [[nodiscard]] std::optional<int> quota() const {
-    return quota_cores(root_ / "self", root_ / "mount");
+    return quota_cores({root_ / "self", root_ / "mount"});
   }
 
   fs::path root_;

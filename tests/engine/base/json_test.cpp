@@ -12,10 +12,11 @@ Plan sample_plan() {
   plan.choice = {.group = 4,
                  .window = Window::lazy,
                  .alternative = {0, 1},
-                 .activation = {ActivationPlace::nvme, ActivationPlace::host},
-                 .boundary = ActivationPlace::nvme,
-                 .gradient = ActivationPlace::nvme,
+                 .activation = {WaitsIn::nvme, WaitsIn::compute, WaitsIn::host},
+                 .boundary = WaitsIn::nvme,
+                 .gradient = WaitsIn::nvme,
                  .resident = {SpanId(std::int64_t{3})},
+                 .hosted = {SpanId(std::int64_t{4})},
                  .prefetch = 2};
   plan.budgets.host_bytes = 1LL << 40;
   plan.allocations = {{.what = "a.weight",
@@ -40,17 +41,28 @@ Plan sample_plan() {
                      .micro_batch = 0,
                      .allocation = AllocationId(std::int64_t{0}),
                      .offset = 0,
+                     .host = AllocationId(std::int64_t{6}),
+                     .host_offset = 12288,
                      .bytes = 4096,
                      .after_task = 7,
                      .after_transfers = {TransferId(std::int64_t{9})}}};
   plan.homes = {
       {.block = BlockId(std::int64_t{5}), .tier = Tier::nvme, .allocation = {}, .offset = 1}};
-  plan.bytes = {{.role = Role::gradient, .read = 1, .written = 2, .resident = 3, .stored = 4}};
+  plan.bytes = {{.role = Role::gradient,
+                 .read = 1,
+                 .written = 2,
+                 .down = 5,
+                 .up = 6,
+                 .resident = 3,
+                 .hosted = 7,
+                 .stored = 4}};
   plan.predicted = {.tasks = {{0.25, 0.5}}, .transfers = {{1e-9, 3.0}}, .step_s = 0.1};
   plan.bound = {.compute_s = 1,
                 .read_s = 2,
                 .write_s = 3,
                 .duplex_s = 4,
+                .down_s = 6,
+                .up_s = 7,
                 .step_s = 5,
                 .limited_by = "nvme_read"};
   plan.reasons = {"because"};
@@ -130,7 +142,8 @@ TEST(Json, HardwareBudgetsAndTraceSurviveTheRoundTrip) {
   EXPECT_EQ(budgets_from_json(to_json(budgets)).value(), budgets);
   const StepTrace trace{.timeline = {.step_s = 2},
                         .bytes = {{.role = Role::weight, .read = 9}},
-                        .arena_peak_bytes = 3};
+                        .arena_peak_bytes = 3,
+                        .device_arena_peak_bytes = 4};
   EXPECT_EQ(step_trace_from_json(to_json(trace)).value(), trace);
 }
 

@@ -7,4 +7,9 @@ OpTable table_under_test() {
   return reference_table();
 }
 
+/// One of each kind of graph: these loops are slow.
+std::vector<std::string> models_under_test() {
+  return {"llama_gqa_untied", "gpt2_tied", "qwen3", "llama_bias", "mistral_window"};
+}
+
 }  // namespace parbuckle

@@ -14,9 +14,9 @@ inline Choice streamed(const Workload& workload, Window window) {
   choice.group = workload.micro_batches;
   choice.window = window;
   choice.alternative.assign(workload.units.size(), 0);
-  choice.activation.assign(workload.units.size(), ActivationPlace::nvme);
-  choice.boundary = ActivationPlace::nvme;
-  choice.gradient = ActivationPlace::nvme;
+  choice.activation.assign(workload.units.size(), WaitsIn::nvme);
+  choice.boundary = WaitsIn::nvme;
+  choice.gradient = WaitsIn::nvme;
   choice.prefetch = 0;
   return choice;
 }
@@ -24,9 +24,9 @@ inline Choice streamed(const Workload& workload, Window window) {
 /// All persistent spans and everything else in memory.
 inline Choice all_resident(const Workload& workload, Window window) {
   Choice choice = streamed(workload, window);
-  choice.activation.assign(workload.units.size(), ActivationPlace::host);
-  choice.boundary = ActivationPlace::host;
-  choice.gradient = ActivationPlace::host;
+  choice.activation.assign(workload.units.size(), WaitsIn::compute);
+  choice.boundary = WaitsIn::compute;
+  choice.gradient = WaitsIn::compute;
   for (std::size_t s = 0; s < workload.spans.size(); ++s) {
     if (workload.blocks[workload.spans[s].blocks.front().index()].persistent) {
       choice.resident.push_back(SpanId(s));

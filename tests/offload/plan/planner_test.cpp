@@ -45,7 +45,7 @@ std::int64_t stored(const Workload& workload, Role role) {
   return bytes;
 }
 
-Forced all_streamed(Window window, ActivationPlace gradient) {
+Forced all_streamed(Window window, WaitsIn gradient) {
   Forced forced;
   forced.pin = false;
   forced.window = window;
@@ -72,7 +72,7 @@ Traffic state_traffic(const Plan& plan) {
 // and in the embedding (no backward use).
 class ByteTable : public testing::Test {
  protected:
-  Plan make(bool clipping, Window window, ActivationPlace gradient) {
+  Plan make(bool clipping, Window window, WaitsIn gradient) {
     TransformerSizes sizes;
     sizes.layers = 3;
     sizes.micro_batches = 3;
@@ -103,25 +103,25 @@ class ByteTable : public testing::Test {
 };
 
 TEST_F(ByteTable, FusedReads16Writes12) {
-  const Traffic t = state_traffic(make(false, Window::fused, ActivationPlace::host));
+  const Traffic t = state_traffic(make(false, Window::fused, WaitsIn::compute));
   EXPECT_EQ(t.read, 4 * weights() - once());
   EXPECT_EQ(t.written, 3 * weights());
 }
 
 TEST_F(ByteTable, LazyWithGradientsInMemoryReads16Writes12) {
-  const Traffic t = state_traffic(make(true, Window::lazy, ActivationPlace::host));
+  const Traffic t = state_traffic(make(true, Window::lazy, WaitsIn::compute));
   EXPECT_EQ(t.read, 4 * weights() - once());
   EXPECT_EQ(t.written, 3 * weights());
 }
 
 TEST_F(ByteTable, LazyWithGradientsSpilledReads20Writes16) {
-  const Traffic t = state_traffic(make(true, Window::lazy, ActivationPlace::nvme));
+  const Traffic t = state_traffic(make(true, Window::lazy, WaitsIn::nvme));
   EXPECT_EQ(t.read, 4 * weights() - once() + gradients());
   EXPECT_EQ(t.written, 3 * weights() + gradients());
 }
 
 TEST_F(ByteTable, AfterReads20Writes12) {
-  const Traffic t = state_traffic(make(true, Window::after, ActivationPlace::host));
+  const Traffic t = state_traffic(make(true, Window::after, WaitsIn::compute));
   EXPECT_EQ(t.read, 5 * weights() - once());
   EXPECT_EQ(t.written, 3 * weights());
 }
@@ -130,7 +130,7 @@ TEST(Planner, TiedLazySpilledReads20Writes16OfEveryParameter) {
   TransformerSizes sizes;
   sizes.micro_batches = 2;
   const Workload workload = make_workload(sizes);
-  Forced forced = all_streamed(Window::lazy, ActivationPlace::nvme);
+  Forced forced = all_streamed(Window::lazy, WaitsIn::nvme);
   forced.group = 2;
   const Plan made = plan(workload, small_machine(), host(64 * mib), forced).value();
   const std::int64_t parameters = stored(workload, Role::weight);
@@ -146,7 +146,7 @@ TEST(Planner, MicroBatchMajorReadsWeightsForEveryMicroBatch) {
   TransformerSizes sizes;
   sizes.micro_batches = 4;
   const Workload workload = make_workload(sizes);
-  Forced forced = all_streamed(Window::after, ActivationPlace::host);
+  Forced forced = all_streamed(Window::after, WaitsIn::compute);
   forced.group = 4;
   const std::int64_t once =
       moved(*plan(workload, small_machine(), host(64 * mib), forced), Role::weight, true);
@@ -258,9 +258,9 @@ TEST(Planner, RecomputesOnlyWhereKeepingIsSlower) {
     }
     ++recomputed;
     Choice kept = made.choice;
-    set_policy(workload, u, ActivationPolicy::keep, kept);
+    set_policy(workload, u, ActivationPolicy::keep, WaitsIn::nvme, kept);
     kept = evaluator.pinned(kept, arena, 0).value();
-    const std::optional<Plan> other = evaluator.plan_in(kept, arena).value();
+    const std::optional<Plan> other = evaluator.plan_in(kept, {arena, 0}).value();
     EXPECT_TRUE(!other || other->predicted.step_s > 0.995 * made.predicted.step_s)
         << workload.units[u].name << ": " << other->predicted.step_s << " kept, "
         << made.predicted.step_s << " recomputed";

@@ -29,8 +29,8 @@ Forced random_forced(std::mt19937& random, const Workload& workload) {
                                : sometimes(random, {Window::after, Window::fused, Window::lazy});
   f.activations = sometimes(
       random, {ActivationPolicy::keep, ActivationPolicy::spill, ActivationPolicy::recompute});
-  f.boundary = sometimes(random, {ActivationPlace::host, ActivationPlace::nvme});
-  f.gradient = sometimes(random, {ActivationPlace::host, ActivationPlace::nvme});
+  f.boundary = sometimes(random, {WaitsIn::compute, WaitsIn::nvme});
+  f.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::nvme});
   f.prefetch = sometimes<std::int32_t>(random, {0, 1, 3, 20});
   f.pin = random() % 3 != 0;
   return f;
@@ -59,6 +59,47 @@ TEST(RandomPlans, AreSoundAndInsideTheirBudgets) {
     moved_bytes_somewhere += made->transfers.empty() ? 0U : 1U;
   }
   EXPECT_GT(moved_bytes_somewhere, 100U);
+}
+
+Forced random_device_forced(std::mt19937& random, const Workload& workload) {
+  Forced f = random_forced(random, workload);
+  f.boundary = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
+  f.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
+  return f;
+}
+
+TEST(RandomPlans, OfThreeTiersAreSoundAndInsideTheirBudgets) {
+  std::mt19937 random(1201);
+  const Hardware machine = device_machine();
+  std::size_t all_lanes = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Workload workload = make_workload(random_sizes(random));
+    const Forced forced = random_device_forced(random, workload);
+    Budgets b;
+    b.device_bytes = smallest_device_bytes(workload, machine, forced).value() +
+                     static_cast<std::int64_t>(random() % 3) * mib / 2;
+    b.host_reserve_bytes = static_cast<std::int64_t>(random() % 3) * mib;
+    b.host_bytes = smallest_host_bytes(workload, machine, b, forced).value() +
+                   static_cast<std::int64_t>(random() % 3) * mib;
+    const Result<Plan> made = plan(workload, machine, b, forced);
+    ASSERT_TRUE(made.ok()) << i << ": " << made.status().message();
+    ASSERT_EQ(joined(validate(workload, *made)), "") << "plan " << i;
+    EXPECT_GT(made->device_arena_bytes, 0);
+    EXPECT_LE(made->device_arena_bytes, b.device_bytes);
+    EXPECT_LE(made->host_arena_bytes + b.host_reserve_bytes, b.host_bytes);
+    EXPECT_GE(made->predicted.step_s, made->bound.step_s * (1 - 1e-9)) << "plan " << i;
+    RoleBytes sum;
+    for (const RoleBytes& role : made->bytes) {
+      sum.read += role.read;
+      sum.written += role.written;
+      sum.down += role.down;
+      sum.up += role.up;
+    }
+    EXPECT_GE(sum.down, sum.read) << "what is read from the drive goes to the device";
+    EXPECT_GE(sum.up, sum.written);
+    all_lanes += sum.read > 0 && sum.written > 0 && sum.down > sum.read ? 1U : 0U;
+  }
+  EXPECT_GT(all_lanes, 25U) << "plans that use the drive and homes in host memory at once";
 }
 
 }  // namespace

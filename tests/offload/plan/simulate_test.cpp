@@ -56,8 +56,21 @@ TEST(Simulate, LanesAreQueues) {
   plan.tasks = {task(0, {}), task(0, {id(1)})};
   plan.transfers = {move(LaneKind::nvme_read, 100, 0), move(LaneKind::nvme_read, 100, -1)};
   const Timeline t = simulate(plan, seconds, slow_machine()).value();
-  EXPECT_EQ(t.transfers, (std::vector<Interval>{{1, 2.5}, {2.5, 4}}));
-  EXPECT_DOUBLE_EQ(t.step_s, 5);
+  // The second starts with the first, waits its latency meanwhile, and moves when the first has moved.
+  EXPECT_EQ(t.transfers, (std::vector<Interval>{{1, 2.5}, {1, 3.5}}));
+  EXPECT_DOUBLE_EQ(t.step_s, 4.5);
+}
+
+TEST(Simulate, ALaneHasItsDepth) {
+  Plan plan;
+  constexpr std::int32_t depth = lane_depth(LaneKind::nvme_read);
+  plan.transfers.assign(static_cast<std::size_t>(depth) + 1, move(LaneKind::nvme_read, 10, -1));
+  const Timeline t = simulate(plan, seconds, slow_machine()).value();
+  EXPECT_EQ(t.transfers[0], (Interval{0, 0.6}));
+  const Interval last_at_once = t.transfers[static_cast<std::size_t>(depth) - 1];
+  EXPECT_DOUBLE_EQ(last_at_once.begin_s, 0);
+  EXPECT_DOUBLE_EQ(last_at_once.end_s, 0.5 + 0.1 * depth);
+  EXPECT_DOUBLE_EQ(t.transfers.back().begin_s, 0.6) << "starts when the first has ended";
 }
 
 TEST(Simulate, OppositeDirectionsShareTheirEngineWhileBothMove) {

@@ -48,28 +48,61 @@ TEST(Pool, KeepsBlocksApartOnARealDrive) {
 }
 
 TEST(Pool, ZeroExtentsAreVirtualUntilWritten) {
-  MemoryPool memory(4 * page_bytes);
-  auto moments = memory.pool->extent("m", 4 * page_bytes, true);
+  MemoryPool memory(4 * chunk_bytes);
+  auto moments = memory.pool->extent("m", 4 * chunk_bytes, true);
   ASSERT_TRUE(moments.ok());
-  PageBuffer back(4 * page_bytes);
+  PageBuffer back(4 * chunk_bytes);
   back.fill(0xFF);
   auto moved = memory.pool->read(*moments, 0, back.span());
   ASSERT_TRUE(moved.ok());
   EXPECT_EQ(*moved, 0);
   EXPECT_EQ(memory.file->read_bytes(), 0);
-  EXPECT_TRUE(same_bytes(back.span(), PageBuffer(4 * page_bytes).span()));
+  EXPECT_TRUE(same_bytes(back.span(), PageBuffer(4 * chunk_bytes).span()));
 
-  PageBuffer page(page_bytes);
-  page.fill_pattern(9);
-  ASSERT_TRUE(memory.pool->write(*moments, 2 * page_bytes, page.span()).ok());
-  EXPECT_EQ(memory.file->written_bytes(), 3 * page_bytes) << "the gap before it becomes real zeros";
+  PageBuffer chunk(chunk_bytes);
+  chunk.fill_pattern(9);
+  ASSERT_TRUE(memory.pool->write(*moments, 2 * chunk_bytes, chunk.span()).ok());
+  EXPECT_EQ(memory.file->written_bytes(), 3 * chunk_bytes)
+      << "the gap before it becomes real zeros";
   back.fill(0xFF);
-  moved = memory.pool->read(*moments, page_bytes, back.span().first(3 * page_bytes));
+  moved = memory.pool->read(*moments, chunk_bytes, back.span().first(3 * chunk_bytes));
   ASSERT_TRUE(moved.ok());
-  EXPECT_EQ(*moved, 2 * page_bytes);
-  EXPECT_TRUE(same_bytes(back.span().subspan(page_bytes, page_bytes), page.span()));
+  EXPECT_EQ(*moved, 2 * chunk_bytes);
+  EXPECT_TRUE(same_bytes(back.span().subspan(chunk_bytes, chunk_bytes), chunk.span()));
   EXPECT_EQ(back.data()[0], std::byte{0});
-  EXPECT_EQ(back.data()[2 * page_bytes], std::byte{0});
+  EXPECT_EQ(back.data()[2 * chunk_bytes], std::byte{0});
+}
+
+TEST(Pool, ABadChunkIsNamedWithBlockPathAndOffset) {
+  MemoryPool memory(6 * chunk_bytes);
+  ASSERT_TRUE(memory.pool->extent("first", 2 * chunk_bytes, false).ok());
+  auto extent = memory.pool->extent("layer0.weight", 3 * chunk_bytes, false);
+  ASSERT_TRUE(extent.ok());
+  PageBuffer data(3 * chunk_bytes);
+  data.fill_pattern(4);
+  ASSERT_TRUE(memory.pool->write(*extent, 0, data.span()).ok());
+  ASSERT_TRUE(memory.file->write(3 * chunk_bytes, PageBuffer(page_bytes).span()).ok());
+  const auto bad = memory.pool->read(*extent, 0, data.span());
+  EXPECT_EQ(bad.status().code(), Code::data_corrupt);
+  const std::string message = bad.status().message();
+  EXPECT_NE(message.find("faulty: "), std::string::npos) << message;
+  EXPECT_NE(message.find("'layer0.weight'"), std::string::npos) << message;
+  EXPECT_NE(message.find("offset " + std::to_string(3 * chunk_bytes)), std::string::npos)
+      << message;
+  EXPECT_TRUE(memory.pool->read(*extent, 2 * chunk_bytes, data.span().first(chunk_bytes)).ok());
+}
+
+TEST(Pool, WhatHasOneChecksumIsReadWhole) {
+  MemoryPool memory(2 * chunk_bytes);
+  auto extent = memory.pool->extent("spilled", 2 * chunk_bytes, false);
+  ASSERT_TRUE(extent.ok());
+  PageBuffer data(2 * chunk_bytes);
+  ASSERT_TRUE(memory.pool->write(*extent, 0, data.span().first(3 * page_bytes)).ok());
+  EXPECT_TRUE(memory.pool->read(*extent, 0, data.span().first(3 * page_bytes)).ok());
+  EXPECT_EQ(memory.pool->read(*extent, 0, data.span().first(page_bytes)).status().code(),
+            Code::internal);
+  EXPECT_EQ(memory.pool->read(*extent, page_bytes, data.span().first(page_bytes)).status().code(),
+            Code::internal);
 }
 
 TEST(Pool, ReadingWhatWasNeverWrittenNamesTheBlock) {

@@ -1,0 +1,36 @@
+// Third pass, only beside a device with memory of its own: what host memory holds while visits of device memory come and go.
+//
+// What a visit fetches comes from a home in host memory, or through a staging range that the drive fills; what it drains goes the
+// same ways back. Activations and gradients that wait in the host hold a range there from their first drain to their last fetch.
+// What the host writes and reads itself around a step (batches, scalars, statistics) has a mirror there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/plan.h"
+#include "engine/base/workload.h"
+#include "offload/plan/schedule.h"
+
+namespace parbuckle {
+
+/// The host's side of one fetch or drain.
+struct HostRange {
+  std::int32_t visit =
+      -1;  // in Staging::host; one with fetches or drains of its own is staging, others are where bytes live
+  std::int64_t offset = 0;  // bytes into the visit's memory
+};
+
+struct Staging {
+  Schedule host;                              // visits alone: no task computes in host memory
+  std::vector<std::vector<HostRange>> fetch;  // per visit of device memory, like its fetches
+  std::vector<std::vector<HostRange>> drain;  // like its drains
+};
+
+/// `tasks`: of the chain that `device` was made for, under `choice`.
+Staging stage(const Workload& workload,
+              const Choice& choice,
+              const Schedule& device,
+              std::int32_t tasks);
+
+}  // namespace parbuckle
