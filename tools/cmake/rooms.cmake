@@ -1,12 +1,15 @@
 # What every room and every test shares: warnings, sanitizers, and two helpers.
 add_library(parbuckle_options INTERFACE)
-target_compile_options(parbuckle_options INTERFACE
-  -march=${PARBUCKLE_BASELINE} -mtune=generic -ffp-contract=off -fvisibility=hidden
+set(parbuckle_warnings
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Wnon-virtual-dtor
   -Woverloaded-virtual -Wdouble-promotion -Wformat=2 -Wimplicit-fallthrough
   -Wcast-align -Wundef -Wno-missing-field-initializers  # designated initialisers leave defaults on purpose
-  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wuseless-cast>
+  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond> $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-branches>
+  $<$<CXX_COMPILER_ID:GNU>:-Wlogical-op> $<$<CXX_COMPILER_ID:GNU>:-Wuseless-cast>
   $<$<BOOL:${PARBUCKLE_WERROR}>:-Werror>)
+set(parbuckle_code -march=${PARBUCKLE_BASELINE} -mtune=generic -ffp-contract=off -fvisibility=hidden)
+# nvcc has flags of its own (cuda_toolkit.cmake).
+target_compile_options(parbuckle_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${parbuckle_code};${parbuckle_warnings}>")
 if(PARBUCKLE_SANITIZE)
   target_compile_options(parbuckle_options INTERFACE
     -fsanitize=${PARBUCKLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

@@ -12,6 +12,7 @@ MAY = {
     "kernels/runtime": GROUND,
     "kernels/gemm": GROUND | {"kernels/runtime"},
     "kernels/ops": GROUND | {"kernels/runtime", "kernels/gemm"},
+    "kernels": GROUND | {"kernels/runtime", "kernels/gemm", "kernels/ops"},
     "cpu/parallel": GROUND,
     "cpu/dnnl": GROUND | {"cpu/parallel"},
     "cpu/ops": GROUND | {"cpu/parallel", "cpu/dnnl"},

@@ -22,7 +22,7 @@ struct Verb {
   Status (*run)(const Arguments&);
 };
 
-constexpr std::array<Verb, 7> verbs{{
+constexpr std::array<Verb, 8> verbs{{
     {"train", "fine-tune a model within a memory budget", run_train},
     {"plan", "what `train` would do: placement, bytes, time, smallest budget", run_plan},
     {"probe", "measure this machine into a hardware file", run_probe},
@@ -30,6 +30,7 @@ constexpr std::array<Verb, 7> verbs{{
     {"generate", "continue a prompt", run_generate},
     {"inspect", "what a model folder, .safetensors or .gguf file holds", run_inspect},
     {"tokenize", "ids of a text or of training records", run_tokenize},
+    {"devices", "which compute devices are here, and what is missing", run_devices},
 }};
 
 constexpr std::string_view version_line = "parbuckle 0.1.0";

@@ -17,5 +17,6 @@ Status run_eval(const Arguments& arguments);
 Status run_generate(const Arguments& arguments);
 Status run_inspect(const Arguments& arguments);
 Status run_tokenize(const Arguments& arguments);
+Status run_devices(const Arguments& arguments);
 
 }  // namespace parbuckle::tool

@@ -1,6 +1,6 @@
-#include "cpu/ops/operands.h"
+#include "engine/base/operands.h"
 
-namespace parbuckle::cpu {
+namespace parbuckle {
 
 namespace {
 
@@ -42,4 +42,4 @@ Status expect_alike(const OpShape& op, std::size_t count) {
   return {};
 }
 
-}  // namespace parbuckle::cpu
+}  // namespace parbuckle
