@@ -351,6 +351,7 @@ void describe(T& value, Visit&& visit) {
   visit("resident", value.resident);
   visit("hosted", value.hosted);
   visit("prefetch", value.prefetch);
+  visit("by_stage", value.by_stage);
 }
 template <Is<Allocation> T, class Visit>
 void describe(T& value, Visit&& visit) {

@@ -46,6 +46,7 @@ struct Choice {
   std::vector<SpanId> resident;  // persistent spans whose home is compute memory
   std::vector<SpanId> hosted;    // persistent spans whose home is host memory beside a device
   std::int32_t prefetch = 1;     // visits ahead that are fetched; 0: on demand
+  bool by_stage = false;         // a unit of several stages gives memory back after each of them
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 

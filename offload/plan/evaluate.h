@@ -19,7 +19,7 @@
 
 namespace parbuckle {
 
-/// A chain and its uses; depends on group, window and alternatives only.
+/// A chain and its uses; depends on group, window, alternatives and by_stage only.
 struct Expanded {
   std::vector<ChainTask> chain;
   UseTable uses;
@@ -74,7 +74,7 @@ class Evaluator {
   [[nodiscard]] int plans_made() const { return plans_made_; }
 
  private:
-  using Key = std::tuple<std::int32_t, Window, std::vector<std::int32_t>>;
+  using Key = std::tuple<std::int32_t, Window, bool, std::vector<std::int32_t>>;
 
   Evaluator(const Workload& workload, const Hardware& hardware, std::vector<double> seconds)
       : workload_(&workload), hardware_(&hardware), seconds_(std::move(seconds)) {}

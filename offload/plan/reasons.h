@@ -15,6 +15,8 @@ std::string place_name(WaitsIn place);
 
 /// "layer-major", "micro-batch-major", "groups of 2 micro-batches".
 std::string order_name(const Workload& workload, const Choice& choice);
+/// How an output layer of several stages uses memory.
+std::string stages_name(const Choice& choice);
 
 /// "keep 40, spill 20": units that save something, by policy.
 std::string policy_name(const Workload& workload, const Choice& choice);

@@ -339,7 +339,9 @@ class Scheduler {
 
 }  // namespace
 
-UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& chain) {
+UseTable collect_uses(const Workload& workload,
+                      const std::vector<ChainTask>& chain,
+                      bool by_stage) {
   UseTable table;
   std::int32_t objects = 0;
   for (const Span& span : workload.spans) {
@@ -350,10 +352,12 @@ UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& ch
   table.uses.resize(at(objects));
   std::int32_t unit_visit = 0;
   UnitId unit;
+  std::int32_t stage = 0;
   for (std::size_t i = 0; i < chain.size(); ++i) {
     // Tasks of no unit (turn, finish) interrupt nothing.
-    if (chain[i].unit.valid() && chain[i].unit != unit) {
+    if (chain[i].unit.valid() && (chain[i].unit != unit || (by_stage && chain[i].stage != stage))) {
       unit = chain[i].unit;
+      stage = chain[i].stage;
       ++unit_visit;
     }
     table.unit_visit.push_back(unit_visit);
