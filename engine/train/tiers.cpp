@@ -25,9 +25,6 @@ Result<Tiers> Tiers::take(std::span<const Plan* const> plans,
   Tiers tiers;
   if (const std::int64_t bytes = most(plans, &Plan::nvme_pool_bytes); bytes > 0) {
     PARBUCKLE_ASSIGN(tiers.pool, Pool::create({.folder = nvme_path, .bytes = bytes}));
-    for (std::string& warning : tiers.pool->warnings()) {
-      warnings->push_back(std::move(warning));
-    }
   }
   if (const std::int64_t bytes = most(plans, &Plan::device_arena_bytes); bytes > 0) {
     PARBUCKLE_ASSIGN(tiers.device, on.create_memory(bytes));
@@ -35,6 +32,13 @@ Result<Tiers> Tiers::take(std::span<const Plan* const> plans,
   PARBUCKLE_ASSIGN(Arena arena,
                    Arena::create({.bytes = most(plans, &Plan::host_arena_bytes), .lock = false}));
   tiers.arena.emplace(std::move(arena));
+  if (tiers.pool) {
+    tiers.pool->register_memory(
+        {tiers.arena->data(), static_cast<std::size_t>(tiers.arena->bytes())});
+    for (std::string& warning : tiers.pool->warnings()) {
+      warnings->push_back(std::move(warning));
+    }
+  }
   return tiers;
 }
 

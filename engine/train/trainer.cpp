@@ -234,6 +234,10 @@ Status Trainer::take_memory() {
   for (const std::string& warning : warnings) {
     observer_.on_note(warning);
   }
+  if (tiers_.pool) {
+    observer_.on_note("drive: " + format_size(tiers_.pool->bytes()) + " in " +
+                      config_.memory.nvme_path + " through " + std::string(tiers_.pool->engine()));
+  }
   PARBUCKLE_ASSIGN(executor_, make_executor(train_, *machine_, tiers_));
   PARBUCKLE_ASSIGN(StepInputs inputs,
                    StepInputs::bind(train_.lowered, model_.folder.config(), *executor_));

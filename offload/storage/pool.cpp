@@ -20,7 +20,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
   // Swept first: what a dead run left counts as used space.
   PARBUCKLE_ASSIGN(auto run, RunDirectory::create(options.folder));
   PARBUCKLE_TRY(check_drive(options.folder, options.bytes));
-  PARBUCKLE_ASSIGN(auto file, PositionedFile::open(run->path() / "pool", options.file));
+  PARBUCKLE_ASSIGN(auto file, open_block_file(run->path() / "pool", options.file));
   PARBUCKLE_TRY(file->preallocate(options.bytes));
   auto pool = over(std::move(file), options.bytes);
   pool->run_ = std::move(run);

@@ -27,7 +27,7 @@
 #include "engine/base/ids.h"
 #include "offload/storage/block_file.h"
 #include "offload/storage/commit_log.h"
-#include "offload/storage/positioned_file.h"
+#include "offload/storage/open_file.h"
 #include "offload/storage/run_directory.h"
 
 namespace parbuckle {
@@ -37,7 +37,7 @@ using ExtentId = Id<struct ExtentTag>;
 struct PoolOptions {
   std::filesystem::path folder;  // exists, on a drive
   std::int64_t bytes = 0;        // multiple of page_bytes
-  PositionedFileOptions file;
+  OpenFileOptions file;
 };
 
 /// What a store must hold.
@@ -95,6 +95,9 @@ class Pool {
   [[nodiscard]] bool changed(ExtentId extent) const;
   /// How many older checkpoints are kept; at most what the slots allow.
   void keep_checkpoints(std::int64_t count);
+
+  /// Where most reads and writes will point, once and before the first of them (BlockFile::register_memory).
+  void register_memory(std::span<std::byte> memory) { file_->register_memory(memory); }
 
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   [[nodiscard]] std::int64_t used_bytes() const { return used_; }
