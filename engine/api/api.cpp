@@ -1,16 +1,17 @@
 // The facade: each call puts the parts of engine/train together.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "parbuckle/trainer.h"
 
 #include "engine/base/json.h"
 #include "engine/checkpoint/inspect.h"
-#include "engine/train/budget.h"
 #include "engine/train/eval_run.h"
 #include "engine/train/generator.h"
 #include "engine/train/hardware_cache.h"
+#include "engine/train/planning.h"
 #include "engine/train/trainer.h"
 #include "engine/train/weights.h"
 #include "offload/plan/passive.h"
@@ -18,23 +19,8 @@
 namespace parbuckle {
 namespace {
 
-/// Plans a phase without training within the budgets that the user and the machine allow.
-Result<Plan> plan_forward(const Lowered& lowered,
-                          const MemoryConfig& memory,
-                          const Hardware& hardware,
-                          const OpenedModel& model,
-                          Observer& observer) {
-  const std::int64_t vocabulary = model.tokenizer ? model.tokenizer->vocab_size() : 0;
-  const std::int64_t reserve =
-      host_reserve(reserve_facts({&lowered.workload}, {&lowered.programs}, vocabulary));
-  std::string note;
-  PARBUCKLE_ASSIGN(const Budgets budgets, resolve_budgets(memory, hardware, reserve, &note));
-  if (!note.empty()) {
-    observer.on_note(note);
-  }
-  PARBUCKLE_ASSIGN(Plan made, plan(lowered.workload, hardware, budgets));
-  PARBUCKLE_TRY(check_plan(lowered.workload, made));
-  return made;
+std::int64_t vocabulary_of(const OpenedModel& model) {
+  return model.tokenizer ? model.tokenizer->vocab_size() : 0;
 }
 
 Result<Tiers> take_tiers(std::span<const Plan* const> plans,
@@ -126,10 +112,13 @@ Result<EvalRecord> evaluate(const EvalConfig& config, Observer& observer) {
   PARBUCKLE_ASSIGN(
       planned.lowered,
       lower_eval(model.folder.config(), data, config.per_device_eval_batch_size, *machine));
-  std::string note;
-  PARBUCKLE_ASSIGN(const Hardware hardware, hardware_for(config.memory, *machine, {}, &note));
-  PARBUCKLE_ASSIGN(planned.plan,
-                   plan_forward(planned.lowered, config.memory, hardware, model, observer));
+  PARBUCKLE_ASSIGN(
+      PlanOnHardware made,
+      make_plan(
+          {.memory = config.memory, .lowered = planned.lowered, .vocabulary = vocabulary_of(model)},
+          *machine,
+          observer));
+  planned.plan = std::move(made.plan);
   const std::vector<const Plan*> plans{&planned.plan};
   PARBUCKLE_ASSIGN(Tiers tiers, take_tiers(plans, *machine, config.memory, observer));
   PARBUCKLE_ASSIGN(const auto run,
@@ -160,13 +149,17 @@ Result<Generation> generate(const GenerateConfig& config,
                    lower_generation(model.folder.config(), sizes, *machine));
   Planned prefill{.lowered = std::move(programs.prefill), .plan = {}};
   Planned decode{.lowered = std::move(programs.decode), .plan = {}};
-  std::string note;
-  PARBUCKLE_ASSIGN(const Hardware hardware, hardware_for(config.memory, *machine, {}, &note));
-  PARBUCKLE_ASSIGN(prefill.plan,
-                   plan_forward(prefill.lowered, config.memory, hardware, model, observer));
+  PARBUCKLE_ASSIGN(PlanOnHardware made,
+                   make_plan({.memory = config.memory,
+                              .lowered = prefill.lowered,
+                              .beside = {&decode.lowered},
+                              .vocabulary = vocabulary_of(model)},
+                             *machine,
+                             observer));
+  prefill.plan = std::move(made.plan);
   PARBUCKLE_ASSIGN(decode.plan,
                    plan_passive(decode.lowered.workload,
-                                hardware,
+                                made.hardware,
                                 {.workload = &prefill.lowered.workload, .plan = &prefill.plan}));
   PARBUCKLE_TRY(check_plan(decode.lowered.workload, decode.plan));
   const std::vector<const Plan*> plans{&prefill.plan, &decode.plan};
@@ -238,7 +231,9 @@ Result<std::string> tokenize(const TokenizeConfig& config) {
 Result<std::string> probe(const MemoryConfig& config, Observer& observer) {
   PARBUCKLE_ASSIGN(const auto machine, Machine::create(config));
   std::string note;
-  PARBUCKLE_ASSIGN(const Hardware hardware, hardware_for(config, *machine, {}, &note));
+  PARBUCKLE_ASSIGN(Hardware hardware, find_hardware(config, *machine));
+  PARBUCKLE_TRY(measure_hardware(
+      config, *machine, {}, std::numeric_limits<std::int64_t>::max(), hardware, &note));
   if (!note.empty()) {
     observer.on_note(note);
   }

@@ -133,15 +133,28 @@ std::vector<double> interpolated(const Workload& workload,
   return all;
 }
 
+bool is_known(std::span<const ProgramTime> known, const Family& family) {
+  return std::any_of(known.begin(), known.end(), [&](const ProgramTime& time) {
+    return time.program == family.name;
+  });
+}
+
 }  // namespace
 
 Result<std::vector<ProgramTime>> calibrate(const Workload& workload,
                                            std::span<const Program> programs,
+                                           std::span<const ProgramTime> known,
+                                           std::int64_t room,
                                            OpTable ops,
                                            Device& device) {
   const std::vector<std::size_t> shapes = timed_shapes(workload.shapes.size());
+  std::vector<const Family*> families;
   std::vector<bool> used(programs.size(), false);
   for (const Family& family : workload.families) {
+    if (is_known(known, family) || memory_of(programs[family.programs.back().index()]) > room) {
+      continue;
+    }
+    families.push_back(&family);
     if (family.programs.size() == 1) {
       used[family.programs[0].index()] = true;
       continue;
@@ -150,30 +163,35 @@ Result<std::vector<ProgramTime>> calibrate(const Workload& workload,
       used[family.programs[shape].index()] = true;
     }
   }
-  PARBUCKLE_ASSIGN(const auto timer, Timer::create(programs, used, ops, device));
   std::vector<ProgramTime> times;
-  for (const Family& family : workload.families) {
-    if (family.programs.size() == 1) {
-      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family.programs[0]));
-      times.push_back({family.name, programs[family.programs[0].index()].key, seconds});
+  if (families.empty()) {
+    return times;
+  }
+  PARBUCKLE_ASSIGN(const auto timer, Timer::create(programs, used, ops, device));
+  for (const Family* const family : families) {
+    if (family->programs.size() == 1) {
+      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family->programs[0]));
+      times.push_back({family->name, programs[family->programs[0].index()].key, seconds});
       continue;
     }
     std::vector<double> measured;
     for (const std::size_t shape : shapes) {
-      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family.programs[shape]));
+      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family->programs[shape]));
       measured.push_back(seconds);
     }
     const std::vector<double> all = interpolated(workload, shapes, measured);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      times.push_back({family.name, workload.shapes[i], all[i]});
+      times.push_back({family->name, workload.shapes[i], all[i]});
     }
   }
   return times;
 }
 
-Result<DeviceRates> measure_rates(OpTable ops, Device& device) {
+Result<DeviceRates> measure_rates(std::int64_t room, OpTable ops, Device& device) {
   constexpr std::int64_t side = 512;
-  constexpr std::int64_t copied = 16 * mib;  // elements
+  constexpr std::int64_t most = rates_room / 2 / 4;  // elements
+  constexpr std::int64_t least = 256 * kib;
+  const std::int64_t copied = std::clamp(room / 2 / 4 / 1024 * 1024, least, most);
   const OpCall product{.kind = OpKind::linear_forward,
                        .operands = {{0, 0, DType::f32, {side, side, 1}},
                                     {1, 0, DType::f32, {side, side, 1}},
@@ -196,7 +214,7 @@ Result<DeviceRates> measure_rates(OpTable ops, Device& device) {
   PARBUCKLE_ASSIGN(const double product_s, timer->seconds(ProgramId(std::int64_t{0})));
   PARBUCKLE_ASSIGN(const double copy_s, timer->seconds(ProgramId(std::int64_t{1})));
   return DeviceRates{.flops_per_s = 2.0 * side * side * side / product_s,
-                     .memory_bytes_per_s = 8.0 * copied / copy_s};
+                     .memory_bytes_per_s = 8.0 * static_cast<double>(copied) / copy_s};
 }
 
 }  // namespace parbuckle

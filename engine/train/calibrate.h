@@ -1,10 +1,12 @@
 // How long each program takes on this device: run it a few times on zeros. No step of a run is timed for a plan.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "parbuckle/status.h"
+#include "parbuckle/units.h"
 
 #include "engine/base/hardware.h"
 #include "engine/base/op.h"
@@ -14,18 +16,23 @@
 
 namespace parbuckle {
 
-/// Seconds of every family at its smallest, middle and largest ShapeKey, the ones between interpolated in rows. Takes
-/// memory for one program at a time, at most what the largest needs; gives it back before it returns.
+/// Seconds of every family that fits in `room` bytes and is not among `known`, at its smallest, middle and largest ShapeKey, the ones
+/// between interpolated in rows. Takes memory for one program at a time and gives it back before it returns. A family that does
+/// not fit is in no plan of that size.
 Result<std::vector<ProgramTime>> calibrate(const Workload& workload,
                                            std::span<const Program> programs,
+                                           std::span<const ProgramTime> known,
+                                           std::int64_t room,
                                            OpTable ops,
                                            Device& device);
 
-/// Matrix products of 512^3 and a copy of 64 MiB: the rates that programs without a measurement are predicted from.
+/// The rates that programs without a measurement are predicted from: of a matrix product of 512^3 and of a copy.
 struct DeviceRates {
   double flops_per_s = 0;
   double memory_bytes_per_s = 0;  // read + write
 };
-Result<DeviceRates> measure_rates(OpTable ops, Device& device);
+/// What measure_rates() takes of memory to copy 64 MiB; with less it copies less, and caches may flatter the rate.
+inline constexpr std::int64_t rates_room = 128 * mib;
+Result<DeviceRates> measure_rates(std::int64_t room, OpTable ops, Device& device);
 
 }  // namespace parbuckle

@@ -65,65 +65,86 @@ class CacheFile {
   fs::path path_;
 };
 
-Status add_device(Hardware& hardware, Machine& machine, std::string* note) {
+constexpr double nominal_rate = 1e9;      // until it is measured
+constexpr std::int32_t drive_engine = 0;  // one drive serves both directions
+
+Status measure_device(Hardware& hardware, Machine& machine, std::int64_t room, std::string* note) {
   const CacheFile cache("device", hardware.fingerprint + machine.signature());
   Hardware cached = cache.read();
   if (cached.devices.empty()) {
-    PARBUCKLE_ASSIGN(const DeviceRates rates, measure_rates(machine.ops(), machine.device()));
-    cached.devices = {{.name = "cpu",
-                       .cores = machine.threads(),
-                       .instruction_set = machine.signature(),
-                       .flops_per_s = rates.flops_per_s,
-                       .memory_bytes_per_s = rates.memory_bytes_per_s}};
-    cache.write(cached);
+    PARBUCKLE_ASSIGN(const DeviceRates rates, measure_rates(room, machine.ops(), machine.device()));
+    cached.devices = hardware.devices;
+    cached.devices.front().flops_per_s = rates.flops_per_s;
+    cached.devices.front().memory_bytes_per_s = rates.memory_bytes_per_s;
+    if (room >= rates_room) {
+      cache.write(cached);
+    }
     *note += "measured the processor; ";
   }
   hardware.devices = cached.devices;
   return {};
 }
 
-Status add_drive(Hardware& hardware, const std::string& path, std::string* note) {
+std::vector<Lane> drive_lanes(const DriveRates& rates) {
+  constexpr double latency_s = 2e-4;
+  return {{"nvme_read",
+           LaneKind::nvme_read,
+           latency_s,
+           rates.read_bytes_per_s,
+           rates.duplex_read_bytes_per_s,
+           drive_engine},
+          {"nvme_write",
+           LaneKind::nvme_write,
+           latency_s,
+           rates.write_bytes_per_s,
+           rates.duplex_write_bytes_per_s,
+           drive_engine}};
+}
+
+Status find_drive(Hardware& hardware, const std::string& path) {
   PARBUCKLE_ASSIGN(const DriveSpace space, drive_space(path));
   hardware.tiers.push_back(
       {Tier::nvme, "nvme:" + path, space.capacity_bytes, space.free_bytes, space.limited_by});
+  hardware.lanes = drive_lanes({nominal_rate, nominal_rate, nominal_rate, nominal_rate});
+  return {};
+}
+
+Status measure_lanes(Hardware& hardware, const std::string& path, std::string* note) {
   std::error_code error;
   const CacheFile cache("drive", hardware.fingerprint + fs::canonical(path, error).string());
   Hardware cached = cache.read();
   if (cached.lanes.empty()) {
     PARBUCKLE_TRY(check_drive(path, probe_file_bytes));
     PARBUCKLE_ASSIGN(const DriveRates rates, measure_drive(path, probe_file_bytes));
-    constexpr double latency_s = 2e-4;
-    constexpr std::int32_t engine = 0;  // one drive serves both directions
-    cached.lanes = {{"nvme_read",
-                     LaneKind::nvme_read,
-                     latency_s,
-                     rates.read_bytes_per_s,
-                     rates.duplex_read_bytes_per_s,
-                     engine},
-                    {"nvme_write",
-                     LaneKind::nvme_write,
-                     latency_s,
-                     rates.write_bytes_per_s,
-                     rates.duplex_write_bytes_per_s,
-                     engine}};
+    cached.lanes = drive_lanes(rates);
     cache.write(cached);
     *note += "measured the drive; ";
   }
-  hardware.lanes = cached.lanes;
+  for (const Lane& lane : cached.lanes) {
+    *std::find_if(hardware.lanes.begin(), hardware.lanes.end(), [&](const Lane& nominal) {
+      return nominal.kind == lane.kind;
+    }) = lane;
+  }
   return {};
 }
 
-Status add_program_times(Hardware& hardware,
-                         Machine& machine,
-                         const Measured& measured,
-                         std::string* note) {
+Status measure_programs(Hardware& hardware,
+                        Machine& machine,
+                        const Measured& measured,
+                        std::int64_t room,
+                        std::string* note) {
   const CacheFile cache("programs",
                         hardware.fingerprint + machine.signature() + measured.workload->signature);
   Hardware cached = cache.read();
-  if (cached.program_times.empty()) {
-    PARBUCKLE_ASSIGN(
-        cached.program_times,
-        calibrate(*measured.workload, measured.programs, machine.ops(), machine.device()));
+  PARBUCKLE_ASSIGN(const std::vector<ProgramTime> fresh,
+                   calibrate(*measured.workload,
+                             measured.programs,
+                             cached.program_times,
+                             room,
+                             machine.ops(),
+                             machine.device()));
+  if (!fresh.empty()) {
+    cached.program_times.insert(cached.program_times.end(), fresh.begin(), fresh.end());
     cache.write(cached);
     *note += "timed the programs; ";
   }
@@ -132,17 +153,10 @@ Status add_program_times(Hardware& hardware,
   return {};
 }
 
-/// An emulated device is what it was told to be: its memory and its link, and the processor's times slowed down.
-void emulate(const EmulatedOptions& options, Hardware& hardware) {
+/// An emulated device is what it was told to be: its memory and its link.
+void find_emulated(const EmulatedOptions& options, Hardware& hardware) {
   hardware.name = "this machine with an emulated device";
-  for (ComputeDevice& device : hardware.devices) {
-    device.name = "emulated";
-    device.flops_per_s *= options.speed;
-    device.memory_bytes_per_s *= options.speed;
-  }
-  for (ProgramTime& time : hardware.program_times) {
-    time.seconds /= options.speed;
-  }
+  hardware.devices.front().name = "emulated";
   hardware.tiers.push_back(
       {Tier::device, "emulated", options.memory_bytes, options.memory_bytes, "--device"});
   const bool shared = options.duplex == LinkDuplex::shared;
@@ -155,6 +169,18 @@ void emulate(const EmulatedOptions& options, Hardware& hardware) {
                               rate,
                               shared ? rate / 2 : rate,
                               shared ? link_engine : -1});
+  }
+}
+
+/// It computes at the processor's speed, slowed down.
+void slow_down(double speed, Hardware& hardware) {
+  for (ComputeDevice& device : hardware.devices) {
+    device.name = "emulated";
+    device.flops_per_s *= speed;
+    device.memory_bytes_per_s *= speed;
+  }
+  for (ProgramTime& time : hardware.program_times) {
+    time.seconds /= speed;
   }
 }
 
@@ -172,31 +198,51 @@ Result<Hardware> declared(const std::string& path) {
 
 }  // namespace
 
-Result<Hardware> hardware_for(const MemoryConfig& config,
-                              Machine& machine,
-                              const std::vector<Measured>& workloads,
-                              std::string* note) {
+Result<Hardware> find_hardware(const MemoryConfig& config, const Machine& machine) {
   if (!config.hardware.empty()) {
     return declared(config.hardware);
   }
   Hardware hardware{.name = "this machine", .fingerprint = machine_fingerprint()};
   PARBUCKLE_ASSIGN(const TierCapacity host, host_memory());
   hardware.tiers.push_back(host);
-  std::string measured;
-  PARBUCKLE_TRY(add_device(hardware, machine, &measured));
+  hardware.devices = {{.name = "cpu",
+                       .cores = machine.threads(),
+                       .instruction_set = machine.signature(),
+                       .flops_per_s = nominal_rate,
+                       .memory_bytes_per_s = nominal_rate}};
   if (!config.nvme_path.empty()) {
-    PARBUCKLE_TRY(add_drive(hardware, config.nvme_path, &measured));
-  }
-  for (const Measured& workload : workloads) {
-    PARBUCKLE_TRY(add_program_times(hardware, machine, workload, &measured));
+    PARBUCKLE_TRY(find_drive(hardware, config.nvme_path));
   }
   if (machine.emulated()) {
-    emulate(*machine.emulated(), hardware);
+    find_emulated(*machine.emulated(), hardware);
+  }
+  return hardware;
+}
+
+Status measure_hardware(const MemoryConfig& config,
+                        Machine& machine,
+                        const std::vector<Measured>& workloads,
+                        std::int64_t room,
+                        Hardware& hardware,
+                        std::string* note) {
+  if (!config.hardware.empty()) {
+    return {};
+  }
+  std::string measured;
+  PARBUCKLE_TRY(measure_device(hardware, machine, room, &measured));
+  if (!config.nvme_path.empty()) {
+    PARBUCKLE_TRY(measure_lanes(hardware, config.nvme_path, &measured));
+  }
+  for (const Measured& workload : workloads) {
+    PARBUCKLE_TRY(measure_programs(hardware, machine, workload, room, &measured));
+  }
+  if (machine.emulated()) {
+    slow_down(machine.emulated()->speed, hardware);
   }
   if (!measured.empty()) {
     *note += measured + "kept for later runs. ";
   }
-  return hardware;
+  return {};
 }
 
 }  // namespace parbuckle

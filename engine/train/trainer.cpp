@@ -9,9 +9,8 @@
 
 #include "parbuckle/units.h"
 
-#include "engine/train/budget.h"
 #include "engine/train/comparison.h"
-#include "engine/train/hardware_cache.h"
+#include "engine/train/planning.h"
 #include "engine/train/shapes.h"
 #include "engine/train/weights.h"
 #include "offload/plan/passive.h"
@@ -154,26 +153,17 @@ Status Trainer::lower_phases() {
 }
 
 Status Trainer::make_plans() {
-  std::vector<const Workload*> workloads{&train_.lowered.workload};
-  std::vector<const std::vector<Program>*> programs{&train_.lowered.programs};
-  std::vector<Measured> measured{{&train_.lowered.workload, train_.lowered.programs}};
+  PlanRequest request{.memory = config_.memory,
+                      .lowered = train_.lowered,
+                      .vocabulary = model_.tokenizer ? model_.tokenizer->vocab_size() : 0,
+                      .time_programs = true};
   if (eval_) {
-    workloads.push_back(&eval_->lowered.workload);
-    programs.push_back(&eval_->lowered.programs);
+    request.beside.push_back(&eval_->lowered);
   }
-  std::string note;
-  PARBUCKLE_ASSIGN(hardware_, hardware_for(config_.memory, *machine_, measured, &note));
-  const std::int64_t vocabulary = model_.tokenizer ? model_.tokenizer->vocab_size() : 0;
-  const std::int64_t reserve = host_reserve(reserve_facts(workloads, programs, vocabulary));
-  PARBUCKLE_ASSIGN(const Budgets budgets,
-                   resolve_budgets(config_.memory, hardware_, reserve, &note));
-  if (!note.empty()) {
-    observer_.on_note(note);
-  }
-  PARBUCKLE_ASSIGN(const Forced forced, forced_choices(config_));
-  PARBUCKLE_ASSIGN(train_.plan,
-                   parbuckle::plan(train_.lowered.workload, hardware_, budgets, forced));
-  PARBUCKLE_TRY(check_plan(train_.lowered.workload, train_.plan));
+  PARBUCKLE_ASSIGN(request.forced, forced_choices(config_));
+  PARBUCKLE_ASSIGN(PlanOnHardware made, make_plan(request, *machine_, observer_));
+  train_.plan = std::move(made.plan);
+  hardware_ = std::move(made.hardware);
   if (eval_) {
     PARBUCKLE_ASSIGN(eval_->plan,
                      plan_passive(eval_->lowered.workload,

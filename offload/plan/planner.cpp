@@ -51,11 +51,7 @@ bool better(const Plan& a, const Plan& b) {
   return bytes_a != bytes_b ? bytes_a < bytes_b : a.host_arena_bytes < b.host_arena_bytes;
 }
 
-struct Base {
-  Choice choice;
-  std::int64_t least_arena = 0;  // of compute memory
-  std::int64_t least_host = 0;   // beside a device
-};
+using Base = Room::Base;
 
 Result<std::vector<Base>> measure_bases(const Workload& workload,
                                         const Forced& forced,
@@ -336,34 +332,52 @@ Result<std::int64_t> smallest_device_bytes(const Workload& workload,
   return evaluator.has_device() ? least_compute_memory(bases) : 0;
 }
 
+Result<Room> room_for(const Workload& workload,
+                      const Hardware& hardware,
+                      const Budgets& budgets,
+                      const Forced& forced) {
+  PARBUCKLE_TRY(check_workload(workload));
+  PARBUCKLE_ASSIGN(Evaluator evaluator, Evaluator::make(workload, hardware));
+  Room room;
+  PARBUCKLE_ASSIGN(room.bases, measure_bases(workload, forced, evaluator));
+  const std::int64_t compute = least_compute_memory(room.bases);
+  if (evaluator.has_device() && budgets.device_bytes >= 0 && budgets.device_bytes < compute) {
+    return short_of_device(budgets, compute);
+  }
+  room.smallest_host_bytes = smallest_host(room.bases, budgets, evaluator);
+  if (budgets.host_bytes >= 0 && budgets.host_bytes < room.smallest_host_bytes) {
+    return short_of_host(budgets, room.smallest_host_bytes);
+  }
+  return room;
+}
+
 Result<Plan> plan(const Workload& workload,
                   const Hardware& hardware,
                   const Budgets& budgets,
                   const Forced& forced) {
-  PARBUCKLE_TRY(check_workload(workload));
+  PARBUCKLE_ASSIGN(const Room room, room_for(workload, hardware, budgets, forced));
+  return plan(workload, hardware, budgets, forced, room);
+}
+
+Result<Plan> plan(const Workload& workload,
+                  const Hardware& hardware,
+                  const Budgets& budgets,
+                  const Forced& forced,
+                  const Room& room) {
   PARBUCKLE_ASSIGN(Evaluator evaluator, Evaluator::make(workload, hardware));
-  PARBUCKLE_ASSIGN(const std::vector<Base> bases, measure_bases(workload, forced, evaluator));
-  const std::int64_t compute = least_compute_memory(bases);
-  if (evaluator.has_device() && budgets.device_bytes >= 0 && budgets.device_bytes < compute) {
-    return short_of_device(budgets, compute);
-  }
-  const std::int64_t smallest = smallest_host(bases, budgets, evaluator);
-  if (budgets.host_bytes >= 0 && budgets.host_bytes < smallest) {
-    return short_of_host(budgets, smallest);
-  }
   Search search(workload, budgets, forced, evaluator);
-  PARBUCKLE_TRY(search.run(bases));
+  PARBUCKLE_TRY(search.run(room.bases));
   if (!search.best()) {
     if (!evaluator.has_drive()) {
       PARBUCKLE_ASSIGN(const std::int64_t resident,
-                       smallest_without_drive(bases, budgets, evaluator));
+                       smallest_without_drive(room.bases, budgets, evaluator));
       return short_without_drive(budgets, resident);
     }
     return short_of_drive(budgets, search);
   }
   Plan best = *search.best();
   best.budgets = budgets;
-  best.smallest_host_bytes = smallest;
+  best.smallest_host_bytes = room.smallest_host_bytes;
   best.bound = bound_of_plan(best, evaluator.seconds(), hardware);
   best.reasons = search.tried().reasons(workload, best);
   return best;

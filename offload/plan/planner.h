@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "parbuckle/status.h"
 
@@ -11,6 +12,24 @@
 #include "offload/plan/candidates.h"
 
 namespace parbuckle {
+
+/// What the base choices take of memory at least. No time matters here, so it is known before anything is measured.
+struct Room {
+  struct Base {
+    Choice choice;
+    std::int64_t least_arena = 0;  // of compute memory
+    std::int64_t least_host = 0;   // beside a device
+  };
+  std::vector<Base> bases;
+  std::int64_t smallest_host_bytes = 0;  // smallest_host_bytes() of the same arguments
+};
+
+/// Fails as plan() does where no choice fits in the budgets of device and host memory. Rates and times of `hardware` do not count,
+/// only which tiers and lanes there are.
+Result<Room> room_for(const Workload& workload,
+                      const Hardware& hardware,
+                      const Budgets& budgets,
+                      const Forced& forced = {});
 
 /// The plan with the shortest predicted step among those that keep the budgets: every group size, window, activation policy and
 /// boundary place is tried, spare memory pins spans (gradients first, then by bytes saved per byte held), single units
@@ -22,6 +41,13 @@ Result<Plan> plan(const Workload& workload,
                   const Hardware& hardware,
                   const Budgets& budgets,
                   const Forced& forced = {});
+
+/// The same where room_for() of the same arguments has been asked before.
+Result<Plan> plan(const Workload& workload,
+                  const Hardware& hardware,
+                  const Budgets& budgets,
+                  const Forced& forced,
+                  const Room& room);
 
 /// Smallest Budgets::host_bytes, in whole MiB, with which plan() succeeds; the reserve and the device's bytes of `budgets` count,
 /// its other members do not. One MiB less fails.

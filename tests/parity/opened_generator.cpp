@@ -28,9 +28,7 @@ Status OpenedGenerator::plan_and_load(const GenerationSizes& sizes) {
   PARBUCKLE_ASSIGN(GenerationPrograms programs, lower_generation(config, sizes, *machine_));
   prefill_.lowered = std::move(programs.prefill);
   decode_.lowered = std::move(programs.decode);
-  std::string note;
-  PARBUCKLE_ASSIGN(const Hardware hardware,
-                   hardware_for({.threads = threads}, *machine_, {}, &note));
+  PARBUCKLE_ASSIGN(const Hardware hardware, find_hardware({.threads = threads}, *machine_));
   PARBUCKLE_ASSIGN(prefill_.plan, plan(prefill_.lowered.workload, hardware, {}));
   PARBUCKLE_ASSIGN(decode_.plan,
                    plan_passive(decode_.lowered.workload,

@@ -142,7 +142,8 @@ Status bench(const Options& options) {
   const ModelConfig config = config_of(options.shape);
   PARBUCKLE_ASSIGN(const auto machine, Machine::create({}));
   TimedTable timed(machine->ops());
-  PARBUCKLE_ASSIGN(const DeviceRates top, measure_rates(machine->ops(), machine->device()));
+  PARBUCKLE_ASSIGN(const DeviceRates top,
+                   measure_rates(rates_room, machine->ops(), machine->device()));
   std::printf("%s\nceilings: %.0f GFLOP/s, %.1f GB/s\n",
               machine->signature().c_str(),
               top.flops_per_s * 1e-9,
