@@ -20,6 +20,7 @@ struct ChainUse {
 
 struct ChainTask {
   TaskKind kind = TaskKind::forward;
+  LaneKind lane = LaneKind::compute;  // or host_compute
   FamilyId family;
   UnitId unit;                    // invalid for begin, turn, finish
   std::int32_t micro_batch = -1;  // -1: the step's
@@ -34,7 +35,8 @@ struct ChainTask {
 ///    apply the previous step's gradient);
 ///  - window fused: after the gradient_end of the unit that finishes their gradient, if the backward reads the weight
 ///    there for the last time; otherwise (embedding tables, whose backward never reads them) as in lazy.
-/// Phases other than train have no backward and no updates.
+/// Phases other than train have no backward and no updates. Updates of `choice.host_updates` are on the host's lane, which
+/// keeps their order and waits for nothing else that stands between them.
 /// REQUIRES: check_workload(workload).ok(), choice made for this workload.
 std::vector<ChainTask> expand(const Workload& workload, const Choice& choice);
 

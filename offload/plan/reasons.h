@@ -16,6 +16,9 @@ std::string place_name(WaitsIn place);
 /// "layer-major", "micro-batch-major", "groups of 2 micro-batches".
 std::string order_name(const Workload& workload, const Choice& choice);
 
+/// "on the device", "on cpu", "on cpu for 12 of 60 weights".
+std::string optimizer_name(const Workload& workload, const Choice& choice);
+
 /// "keep 40, spill 20": units that save something, by policy.
 std::string policy_name(const Workload& workload, const Choice& choice);
 
