@@ -133,39 +133,55 @@ std::vector<double> interpolated(const Workload& workload,
   return all;
 }
 
+std::vector<const Family*> timed_families(Timed what, const Workload& workload) {
+  std::vector<bool> wanted(workload.families.size(), what == Timed::all);
+  for (const Update& update : workload.updates) {
+    wanted[update.task.family.index()] = true;
+  }
+  std::vector<const Family*> families;
+  for (std::size_t f = 0; f < workload.families.size(); ++f) {
+    if (wanted[f]) {
+      families.push_back(&workload.families[f]);
+    }
+  }
+  return families;
+}
+
 }  // namespace
 
-Result<std::vector<ProgramTime>> calibrate(const Workload& workload,
+Result<std::vector<ProgramTime>> calibrate(Timed what,
+                                           const Workload& workload,
                                            std::span<const Program> programs,
                                            OpTable ops,
                                            Device& device) {
   const std::vector<std::size_t> shapes = timed_shapes(workload.shapes.size());
+  const std::vector<const Family*> families = timed_families(what, workload);
   std::vector<bool> used(programs.size(), false);
-  for (const Family& family : workload.families) {
-    if (family.programs.size() == 1) {
-      used[family.programs[0].index()] = true;
+  for (const Family* const family : families) {
+    if (family->programs.size() == 1) {
+      used[family->programs[0].index()] = true;
       continue;
     }
     for (const std::size_t shape : shapes) {
-      used[family.programs[shape].index()] = true;
+      used[family->programs[shape].index()] = true;
     }
   }
   PARBUCKLE_ASSIGN(const auto timer, Timer::create(programs, used, ops, device));
   std::vector<ProgramTime> times;
-  for (const Family& family : workload.families) {
-    if (family.programs.size() == 1) {
-      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family.programs[0]));
-      times.push_back({family.name, programs[family.programs[0].index()].key, seconds});
+  for (const Family* const family : families) {
+    if (family->programs.size() == 1) {
+      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family->programs[0]));
+      times.push_back({family->name, programs[family->programs[0].index()].key, seconds});
       continue;
     }
     std::vector<double> measured;
     for (const std::size_t shape : shapes) {
-      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family.programs[shape]));
+      PARBUCKLE_ASSIGN(const double seconds, timer->seconds(family->programs[shape]));
       measured.push_back(seconds);
     }
     const std::vector<double> all = interpolated(workload, shapes, measured);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      times.push_back({family.name, workload.shapes[i], all[i]});
+      times.push_back({family->name, workload.shapes[i], all[i]});
     }
   }
   return times;

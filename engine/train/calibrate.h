@@ -14,9 +14,13 @@
 
 namespace parbuckle {
 
-/// Seconds of every family at its smallest, middle and largest ShapeKey, the ones between interpolated in rows. Takes
+/// What is timed: all that a device runs, or the updates alone, which the host's lane may run beside one.
+enum class Timed { all, updates };
+
+/// Seconds of every such family at its smallest, middle and largest ShapeKey, the ones between interpolated in rows. Takes
 /// memory for one program at a time, at most what the largest needs; gives it back before it returns.
-Result<std::vector<ProgramTime>> calibrate(const Workload& workload,
+Result<std::vector<ProgramTime>> calibrate(Timed what,
+                                           const Workload& workload,
                                            std::span<const Program> programs,
                                            OpTable ops,
                                            Device& device);

@@ -82,6 +82,52 @@ Status add_device(Hardware& hardware, Machine& machine, std::string* note) {
   return {};
 }
 
+/// The host as a second device, on the cores that the first one leaves.
+Status add_host(Hardware& hardware, Machine& machine, std::string* note) {
+  const CacheFile cache(
+      "host", hardware.fingerprint + std::to_string(machine.host_threads()) + " of the host");
+  Hardware cached = cache.read();
+  if (cached.devices.empty()) {
+    PARBUCKLE_ASSIGN(const DeviceRates rates, measure_rates(machine.host_ops(), *machine.host()));
+    cached.devices = {{.name = "cpu",
+                       .cores = machine.host_threads(),
+                       .instruction_set = "",
+                       .flops_per_s = rates.flops_per_s,
+                       .memory_bytes_per_s = rates.memory_bytes_per_s}};
+    cache.write(cached);
+    *note += "measured the host; ";
+  }
+  hardware.devices.push_back(cached.devices.front());
+  return {};
+}
+
+/// What the host's lane may run beside the device.
+Status add_update_times(Hardware& hardware,
+                        Machine& machine,
+                        const Measured& measured,
+                        std::string* note) {
+  const CacheFile cache(
+      "updates",
+      hardware.fingerprint + std::to_string(machine.host_threads()) + measured.workload->signature);
+  Hardware cached = cache.read();
+  if (cached.program_times.empty()) {
+    PARBUCKLE_ASSIGN(cached.program_times,
+                     calibrate(Timed::updates,
+                               *measured.workload,
+                               measured.programs,
+                               machine.host_ops(),
+                               *machine.host()));
+    for (ProgramTime& time : cached.program_times) {
+      time.device = 1;
+    }
+    cache.write(cached);
+    *note += "timed the updates on the host; ";
+  }
+  hardware.program_times.insert(
+      hardware.program_times.end(), cached.program_times.begin(), cached.program_times.end());
+  return {};
+}
+
 Status add_drive(Hardware& hardware, const std::string& path, std::string* note) {
   PARBUCKLE_ASSIGN(const DriveSpace space, drive_space(path));
   hardware.tiers.push_back(
@@ -123,7 +169,8 @@ Status add_program_times(Hardware& hardware,
   if (cached.program_times.empty()) {
     PARBUCKLE_ASSIGN(
         cached.program_times,
-        calibrate(*measured.workload, measured.programs, machine.ops(), machine.device()));
+        calibrate(
+            Timed::all, *measured.workload, measured.programs, machine.ops(), machine.device()));
     cache.write(cached);
     *note += "timed the programs; ";
   }
@@ -192,6 +239,14 @@ Result<Hardware> hardware_for(const MemoryConfig& config,
   }
   if (machine.emulated()) {
     emulate(*machine.emulated(), hardware);
+  }
+  if (machine.host() != nullptr) {
+    PARBUCKLE_TRY(add_host(hardware, machine, &measured));
+    for (const Measured& workload : workloads) {
+      if (!workload.workload->updates.empty()) {
+        PARBUCKLE_TRY(add_update_times(hardware, machine, workload, &measured));
+      }
+    }
   }
   if (!measured.empty()) {
     *note += measured + "kept for later runs. ";
