@@ -353,6 +353,7 @@ void describe(T& value, Visit&& visit) {
   visit("hosted", value.hosted);
   visit("host_updates", value.host_updates);
   visit("prefetch", value.prefetch);
+  visit("by_stage", value.by_stage);
 }
 template <Is<Allocation> T, class Visit>
 void describe(T& value, Visit&& visit) {

@@ -52,6 +52,7 @@ struct Choice {
   /// it is fetched once a step.
   std::vector<SpanId> host_updates;
   std::int32_t prefetch = 1;  // visits ahead that are fetched; 0: on demand
+  bool by_stage = false;      // a unit of several stages gives memory back after each of them
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 

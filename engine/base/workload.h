@@ -103,7 +103,8 @@ struct Alternative {
 };
 
 /// The smallest thing that is placed and assigned. Units run in order forwards, in reverse order backwards.
-/// gradient_begin runs once before the unit's first backward task of a step, gradient_end once after its last.
+/// gradient_begin runs once before the unit's first backward task of a step that uses what it changes, gradient_end once after the
+/// last that changes what it uses.
 struct Unit {
   std::string name;
   std::vector<Alternative> alternatives;

@@ -181,8 +181,8 @@ Status Lowering::lower_head() {
     }
   }
   if (train()) {
-    PARBUCKLE_TRY(packed_gradient_tasks(head(), to));
     PARBUCKLE_TRY(head_gradient_tasks(to));
+    PARBUCKLE_TRY(packed_gradient_tasks(head(), to));  // of the norm: with the last part
   }
   to.alternatives.push_back(std::move(only));
   out_.workload.units.push_back(std::move(to));

@@ -101,6 +101,14 @@ std::string_view to_string(ActivationPolicy policy) {
   return "";
 }
 
+bool has_stages(const Workload& workload) {
+  return std::any_of(workload.units.begin(), workload.units.end(), [](const Unit& unit) {
+    return std::any_of(unit.alternatives.begin(),
+                       unit.alternatives.end(),
+                       [](const Alternative& a) { return a.backward.size() > 1; });
+  });
+}
+
 Status check_forced(const Workload& workload, const Forced& forced) {
   if (forced.group && (*forced.group < 1 || *forced.group > workload.micro_batches)) {
     return invalid("--order: groups of " + std::to_string(*forced.group) +
@@ -204,17 +212,22 @@ std::vector<Choice> base_choices(const Workload& workload,
                                  const Forced& forced,
                                  const std::vector<WaitsIn>& lower) {
   std::vector<Choice> found;
+  const std::vector<bool> visits =
+      has_stages(workload) ? std::vector<bool>{false, true} : std::vector<bool>{false};
   for (const WaitsIn place : lower) {
     for (const ActivationPolicy policy : policies(workload, forced)) {
       const Choice base = base_choice(workload, forced, policy, place);
       for (const WaitsIn boundary : boundaries(workload, forced, place)) {
         for (const Window window : windows(workload, forced)) {
           for (const std::int32_t group : groups(workload, forced)) {
-            Choice choice = base;
-            choice.boundary = boundary;
-            choice.window = window;
-            choice.group = group;
-            found.push_back(std::move(choice));
+            for (const bool by_stage : visits) {
+              Choice choice = base;
+              choice.boundary = boundary;
+              choice.window = window;
+              choice.group = group;
+              choice.by_stage = by_stage;
+              found.push_back(std::move(choice));
+            }
           }
         }
       }

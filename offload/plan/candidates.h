@@ -42,6 +42,10 @@ std::vector<Choice> base_choices(const Workload& workload,
 /// mirror of, nothing else.
 std::vector<SpanId> host_updatable(const Workload& workload);
 
+/// Some unit has a backward of several stages, such as an output layer whose table is cut into parts: it may leave memory part by
+/// part (Choice::by_stage), at the price of reading the table again in the backward.
+bool has_stages(const Workload& workload);
+
 /// Where `choice` puts what leaves compute memory.
 WaitsIn lower_place(const Choice& choice);
 

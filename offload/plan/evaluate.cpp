@@ -166,11 +166,12 @@ Result<Evaluator> Evaluator::make(const Workload& workload, const Hardware& hard
 }
 
 const Expanded& Evaluator::expanded(const Choice& choice) {
-  auto& slot = expanded_[{choice.group, choice.window, choice.alternative, choice.host_updates}];
+  auto& slot = expanded_[{
+      choice.group, choice.window, choice.by_stage, choice.alternative, choice.host_updates}];
   if (slot == nullptr) {
     auto made = std::make_unique<Expanded>();
     made->chain = expand(*workload_, choice);
-    made->uses = collect_uses(*workload_, made->chain);
+    made->uses = collect_uses(*workload_, made->chain, choice.by_stage);
     slot = std::move(made);
   }
   return *slot;

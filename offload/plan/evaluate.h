@@ -20,7 +20,7 @@
 
 namespace parbuckle {
 
-/// A chain and its uses; depends on group, window, alternatives and host updates only.
+/// A chain and its uses; depends on group, window, alternatives, by_stage and host updates only.
 struct Expanded {
   std::vector<ChainTask> chain;
   UseTable uses;
@@ -79,7 +79,8 @@ class Evaluator {
   [[nodiscard]] int plans_made() const { return plans_made_; }
 
  private:
-  using Key = std::tuple<std::int32_t, Window, std::vector<std::int32_t>, std::vector<SpanId>>;
+  using Key =
+      std::tuple<std::int32_t, Window, bool, std::vector<std::int32_t>, std::vector<SpanId>>;
 
   Evaluator(const Workload& workload, const Hardware& hardware, FamilySeconds seconds)
       : workload_(&workload), hardware_(&hardware), seconds_(std::move(seconds)) {}

@@ -180,7 +180,7 @@ class PassivePlanner {
 
   Result<std::optional<Plan>> plan_in(const Choice& choice) {
     const std::vector<ChainTask> chain = expand(workload_, choice);
-    const UseTable uses = collect_uses(workload_, chain);
+    const UseTable uses = collect_uses(workload_, chain, choice.by_stage);
     PARBUCKLE_ASSIGN(const Schedule made, schedule(workload_, choice, chain, uses));
     const auto tasks = static_cast<std::int32_t>(chain.size());
     const std::int64_t ahead = choice.prefetch * visit_traffic_bytes(made, uses);

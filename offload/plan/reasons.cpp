@@ -30,6 +30,9 @@ std::vector<std::pair<std::string, std::string>> answers(const Workload& workloa
     }
     found.emplace_back("activations", policies);
     found.emplace_back("boundaries", place_name(c.boundary));
+    if (has_stages(workload)) {
+      found.emplace_back("output layer", stages_name(c));
+    }
   }
   return found;
 }
@@ -55,6 +58,11 @@ std::string place_name(WaitsIn place) {
       return "on the drive";
   }
   return "";
+}
+
+std::string stages_name(const Choice& choice) {
+  return choice.by_stage ? "part by part, its table read twice"
+                         : "in memory from its loss to its gradient";
 }
 
 std::string order_name(const Workload& workload, const Choice& choice) {

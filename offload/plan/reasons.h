@@ -15,6 +15,8 @@ std::string place_name(WaitsIn place);
 
 /// "layer-major", "micro-batch-major", "groups of 2 micro-batches".
 std::string order_name(const Workload& workload, const Choice& choice);
+/// How an output layer of several stages uses memory.
+std::string stages_name(const Choice& choice);
 
 /// "on the device", "on cpu", "on cpu for 12 of 60 weights".
 std::string optimizer_name(const Workload& workload, const Choice& choice);

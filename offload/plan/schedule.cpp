@@ -393,7 +393,9 @@ class Scheduler {
 
 }  // namespace
 
-UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& chain) {
+UseTable collect_uses(const Workload& workload,
+                      const std::vector<ChainTask>& chain,
+                      bool by_stage) {
   UseTable table;
   std::int32_t objects = 0;
   for (const Span& span : workload.spans) {
@@ -404,10 +406,13 @@ UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& ch
   table.uses.resize(at(objects));
   std::int32_t unit_visit = 0;
   UnitId unit;
+  std::int32_t stage = 0;
   for (std::size_t i = 0; i < chain.size(); ++i) {
     // Tasks of no unit (turn, finish) interrupt nothing, and neither do those of the host's lane.
-    if (chain[i].unit.valid() && chain[i].unit != unit && chain[i].lane == LaneKind::compute) {
+    const bool here = chain[i].unit.valid() && chain[i].lane == LaneKind::compute;
+    if (here && (chain[i].unit != unit || (by_stage && chain[i].stage != stage))) {
       unit = chain[i].unit;
+      stage = chain[i].stage;
       ++unit_visit;
     }
     table.unit_visit.push_back(unit_visit);

@@ -2,7 +2,7 @@
 // fill it and save it. Nothing has an address yet.
 //
 // A visit is a maximal run of uses in consecutive unit visits of the chain: a weight used by the last unit's forward
-// and backward stays put at the turn. A span that `choice` keeps in memory between visits has one visit for all of them.
+// and backward stays put at the turn. Where the choice is by_stage, a unit's stages count as units here. A span that `choice` keeps in memory between visits has one visit for all of them.
 #pragma once
 
 #include <array>
@@ -82,12 +82,13 @@ struct UseAt {
 /// The uses of every span instance ("object": a span, or a span of one micro-batch) in chain order.
 struct UseTable {
   std::vector<std::int32_t>
-      unit_visit;  // per task: number of its run of consecutive tasks of one unit on the compute lane
+      unit_visit;  // per task: number of its run of consecutive tasks of one unit (or stage) on the compute lane
   std::vector<std::int32_t> first_object;  // per span, and one past the last
   std::vector<std::vector<UseAt>> uses;    // per object
 };
 
-UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& chain);
+/// by_stage: a stage of a unit counts as a visit of its own (Choice::by_stage).
+UseTable collect_uses(const Workload& workload, const std::vector<ChainTask>& chain, bool by_stage);
 
 /// True for spans that never leave memory whatever is chosen: pinned blocks, batches, statistics, key/value caches.
 bool always_resident(const Workload& workload, SpanId span);

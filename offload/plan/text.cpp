@@ -45,6 +45,9 @@ std::string choices(const Workload& workload, const Plan& plan) {
     }
     text +=
         line("activations", policy_name(workload, c) + "; boundaries " + place_name(c.boundary));
+    if (has_stages(workload)) {
+      text += line("output", stages_name(c));
+    }
   }
   text += line("prefetch", std::to_string(c.prefetch) + " visits ahead");
   return text;

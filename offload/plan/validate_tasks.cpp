@@ -49,6 +49,7 @@ class TaskCheck {
       }
     }
     step_order();
+    gradient_order();
     micro_batch_order();
     update_order();
     return std::move(templates_);
@@ -151,13 +152,11 @@ class TaskCheck {
     }
   }
 
-  // begin .. forward .. turn .. backward .. finish, for the step and for each unit.
+  // begin .. forward .. turn .. backward .. finish
   void step_order() {
     std::map<TaskKind, Place> step;
-    std::map<std::pair<TaskKind, std::int32_t>, Place> of_unit;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       step[plan_.tasks[i].kind].note(i);
-      of_unit[{plan_.tasks[i].kind, plan_.tasks[i].unit.value}].note(i);
     }
     const auto before = [](const Place& a, const Place& b) {
       return a.last < 0 || b.first < 0 || a.last < b.first;
@@ -168,12 +167,41 @@ class TaskCheck {
     expect(before(step[TaskKind::backward], step[TaskKind::finish]) &&
                before(step[TaskKind::gradient_end], step[TaskKind::finish]),
            "finish is not after the backward");
-    for (std::int32_t u = 0; u < static_cast<std::int32_t>(workload_.units.size()); ++u) {
-      const Place backward = of_unit[{TaskKind::backward, u}];
-      expect(before(of_unit[{TaskKind::gradient_begin, u}], backward) &&
-                 before(backward, of_unit[{TaskKind::gradient_end, u}]),
-             "unit " + std::to_string(u) + ": gradient_begin, backward, gradient_end out of order");
-    }
+  }
+
+  // Of one unit: what gradient_begin changes is used by its backward tasks only later, and what gradient_end uses is changed by
+  // them only before.
+  void gradient_order() {
+    using SpanOfUnit = std::pair<std::int32_t, std::int32_t>;
+    std::map<SpanOfUnit, Place> used;
+    std::map<SpanOfUnit, Place> changed;
+    const auto each = [&](TaskKind kind, const auto& body) {
+      for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+        const Task& task = plan_.tasks[i];
+        for (std::size_t o = 0; task.kind == kind && o < task.operands.size(); ++o) {
+          const SpanId span = plan_.allocations[task.operands[o].allocation.index()].span;
+          body(i, SpanOfUnit(task.unit.value, span.value), task.operands[o].access);
+        }
+      }
+    };
+    each(TaskKind::backward, [&](std::size_t i, SpanOfUnit what, Access access) {
+      used[what].note(i);
+      if (access != Access::read) {
+        changed[what].note(i);
+      }
+    });
+    const auto fault = [](std::size_t i) {
+      return "task " + std::to_string(i) + ": begins or ends a gradient in the middle of its use";
+    };
+    each(TaskKind::gradient_begin, [&](std::size_t i, SpanOfUnit what, Access access) {
+      const bool late = used.contains(what) && used[what].first < static_cast<std::int32_t>(i);
+      expect(access == Access::read || !late, fault(i));
+    });
+    each(TaskKind::gradient_end, [&](std::size_t i, SpanOfUnit what, Access /*access*/) {
+      const bool early =
+          changed.contains(what) && changed[what].last > static_cast<std::int32_t>(i);
+      expect(!early, fault(i));
+    });
   }
 
   // Of one micro-batch: forward ascending by (unit, template), then backward descending by unit. Of one backward

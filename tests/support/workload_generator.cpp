@@ -311,6 +311,26 @@ class Generator {
     for (std::size_t p = 0; !s_.tied && p < parts.size(); ++p) {
       tables[p] = trained("head.part" + std::to_string(p), parts[p], true);
     }
+    unit.alternatives = {s_.staged_head ? staged_head(norm, tables) : whole_head(norm, tables)};
+    if (!train()) {
+      w_.units.push_back(std::move(unit));
+      return;
+    }
+    for (std::size_t p = 0; p < tables.size(); ++p) {
+      const std::string name = "head.part" + std::to_string(p);
+      zero_and_norm(unit, name, tables[p].gradient, tables[p].elements);
+      if (s_.tied) {
+        gather_touched(unit, tables[p].gradient, p == 0);
+      } else {
+        dense_updates(name, tables[p]);
+      }
+    }
+    zero_and_norm(unit, "head.norm", norm.gradient, s_.width);
+    dense_updates("head.norm", norm);
+    w_.units.push_back(std::move(unit));
+  }
+
+  Alternative whole_head(const Trained& norm, const std::vector<Trained>& tables) {
     const double flops = 6.0 * static_cast<double>(s_.rows * s_.width * s_.vocabulary);
     const std::int64_t scratch = 4 * std::min<std::int64_t>(256, s_.rows) * s_.vocabulary;
     std::vector<Use> uses{{tokens_, -1, Access::read},
@@ -322,30 +342,53 @@ class Generator {
       uses.push_back({t.weight, -1, Access::read});
     }
     if (!train()) {
-      unit.alternatives = {
-          {"keep", {task("head.forward", {flops / 3, 0, scratch}, std::move(uses), true)}, {}}};
-      w_.units.push_back(std::move(unit));
-      return;
+      return {"keep", {task("head.forward", {flops / 3, 0, scratch}, std::move(uses), true)}, {}};
     }
     uses.push_back({stream_, -1, Access::write});
     uses.push_back({norm.gradient, -1, Access::update});
     for (const Trained& t : tables) {
       uses.push_back({t.gradient, -1, Access::update});
     }
-    unit.alternatives = {
-        {"keep", {}, {task("head.backward", {flops, 0, scratch}, std::move(uses), true)}}};
-    zero_and_norm(unit, "head.norm", norm.gradient, s_.width);
-    dense_updates("head.norm", norm);
+    return {"keep", {}, {task("head.backward", {flops, 0, scratch}, std::move(uses), true)}};
+  }
+
+  Alternative staged_head(const Trained& norm, const std::vector<Trained>& tables) {
+    Alternative alternative{"keep", {}, {}};
+    const SpanId stats = rows("head.stats", Role::statistic, 16);
+    const SpanId saved = train() ? rows("head.saved", Role::activation, 4 * s_.width) : SpanId();
     for (std::size_t p = 0; p < tables.size(); ++p) {
-      const std::string name = "head.part" + std::to_string(p);
-      zero_and_norm(unit, name, tables[p].gradient, tables[p].elements);
-      if (s_.tied) {
-        gather_touched(unit, tables[p].gradient, p == 0);
-      } else {
-        dense_updates(name, tables[p]);
+      const double flops = 2.0 * static_cast<double>(s_.rows * tables[p].elements);
+      const Access begins = p == 0 ? Access::write : Access::update;
+      std::vector<Use> forward{{tables[p].weight, -1, Access::read}, {stats, -1, begins}};
+      if (p == 0) {
+        forward.insert(forward.end(),
+                       {{norm.weight, -1, Access::read}, {boundary_, -1, Access::read}});
       }
+      if (train()) {
+        forward.push_back({saved, -1, p == 0 ? Access::write : Access::read});
+      }
+      if (p + 1 == tables.size()) {
+        forward.push_back({loss_, -1, Access::write});
+      }
+      alternative.forward.push_back(
+          task("head.stats", {flops, 0, 4 * s_.rows}, std::move(forward), true));
+      if (!train()) {
+        continue;
+      }
+      std::vector<Use> backward{{step_, -1, Access::read},
+                                {saved, -1, Access::read},
+                                {stats, -1, Access::read},
+                                {tables[p].weight, -1, Access::read},
+                                {tables[p].gradient, -1, Access::update},
+                                {stream_, -1, begins}};
+      if (p + 1 == tables.size()) {
+        backward.insert(backward.end(),
+                        {{norm.weight, -1, Access::read}, {norm.gradient, -1, Access::update}});
+      }
+      alternative.backward.push_back(
+          task("head.grad", {3 * flops, 0, 4 * s_.rows}, std::move(backward), true));
     }
-    w_.units.push_back(std::move(unit));
+    return alternative;
   }
 
   void gather_touched(Unit& unit, SpanId gradient, bool first) {
@@ -416,6 +459,7 @@ TransformerSizes random_sizes(std::mt19937& random) {
   s.micro_batches = static_cast<std::int32_t>(1 + below(4));
   s.tied = below(2) == 0;
   s.clipping = below(2) == 0;
+  s.staged_head = below(3) == 0;
   return s;
 }
 

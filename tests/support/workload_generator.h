@@ -20,13 +20,14 @@ struct TransformerSizes {
   std::int64_t block_elements = 4 * 1024 * 1024;  // the most one block holds
   std::int64_t rows = 64;                         // of a micro-batch
   std::int32_t micro_batches = 2;
-  bool tied = true;      // the head reads the embedding table
-  bool clipping = true;  // no fused window
+  bool tied = true;          // the head reads the embedding table
+  bool clipping = true;      // no fused window
+  bool staged_head = false;  // statistics, then gradients, of one table part after the other
   Phase phase = Phase::train;
 };
 
 /// Units: embedding (one template per table part), L x (attention, mlp) with alternatives keep and recompute, head with
-/// all table parts in one task.
+/// all table parts in one task or, staged, a forward and a backward task for each.
 Workload make_workload(const TransformerSizes& sizes);
 
 TransformerSizes smollm2_135m(std::int32_t micro_batches, std::int64_t rows);

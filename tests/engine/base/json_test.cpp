@@ -17,7 +17,8 @@ Plan sample_plan() {
                  .gradient = WaitsIn::nvme,
                  .resident = {SpanId(std::int64_t{3})},
                  .hosted = {SpanId(std::int64_t{4})},
-                 .prefetch = 2};
+                 .prefetch = 2,
+                 .by_stage = true};
   plan.budgets.host_bytes = 1LL << 40;
   plan.allocations = {{.what = "a.weight",
                        .role = Role::moment2,

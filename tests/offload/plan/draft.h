@@ -38,7 +38,7 @@ inline Choice all_resident(const Workload& workload, Window window) {
 /// capacity 0: the tightest placement, nothing fetched ahead.
 inline Plan draft(const Workload& workload, const Choice& choice, std::int64_t capacity = 0) {
   const std::vector<ChainTask> chain = expand(workload, choice);
-  const UseTable uses = collect_uses(workload, chain);
+  const UseTable uses = collect_uses(workload, chain, choice.by_stage);
   const Result<Schedule> made = schedule(workload, choice, chain, uses);
   EXPECT_TRUE(made.ok()) << made.status().message();
   const auto tasks = static_cast<std::int32_t>(chain.size());

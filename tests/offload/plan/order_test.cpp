@@ -102,6 +102,34 @@ TEST(Order, LazyTablePartsAreUpdatedOneByOne) {
   EXPECT_EQ(order(workload, Window::lazy, 2).substr(0, 32), "U0 F0.0 F0.1 U0 F0.0 F0.1 U1 U1 ");
 }
 
+TransformerSizes staged() {
+  TransformerSizes sizes;
+  sizes.layers = 1;
+  sizes.vocabulary = 256;
+  sizes.block_elements = 8192;  // two parts
+  sizes.clipping = false;
+  sizes.staged_head = true;
+  return sizes;
+}
+
+std::string head_of(const std::string& order) {
+  const std::size_t begin = order.find("F3");
+  return order.substr(begin, order.find("Z2") - begin);
+}
+
+TEST(Order, PartsOfTheHeadBeginAndEndTheirGradientsOneByOne) {
+  // Tied: each part's norm and its touched rows. The head's norm has its gradient from the last part.
+  EXPECT_EQ(head_of(order(make_workload(staged()), Window::after, 2)),
+            "F3.0 F3.1 F3.0 F3.1 Z3 B3.0 B3.1 N3 N3 Z3 Z3 B3.0 B3.1 N3 N3 N3 ");
+}
+
+TEST(Order, FusedUpdatesFollowThePartThatTheyChange) {
+  TransformerSizes sizes = staged();
+  sizes.tied = false;
+  EXPECT_EQ(head_of(order(make_workload(sizes), Window::fused, 2)),
+            "F3.0 F3.1 F3.0 F3.1 turn Z3 B3.0 B3.1 N3 U3 Z3 Z3 B3.0 B3.1 N3 N3 U3 U3 ");
+}
+
 TEST(Order, OtherPhasesHaveNoBackward) {
   TransformerSizes sizes;
   sizes.layers = 1;
