@@ -13,7 +13,7 @@ Result<std::unique_ptr<Context>> Context::create(const ContextOptions& options) 
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     return unsupported("this processor has no AVX2 with FMA, which the CPU operators need");
   }
-  const Team team(options.threads);
+  const Team team(options.threads, options.cores);
   team.adopt();
   PARBUCKLE_ASSIGN(auto matmuls, MatmulCache::create(options.matmul_primitives));
   return std::unique_ptr<Context>(new Context(options, std::move(matmuls)));

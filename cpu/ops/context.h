@@ -15,6 +15,7 @@ namespace parbuckle::cpu {
 
 struct ContextOptions {
   int threads = 1;
+  CoreRange cores = {};        // of the threads
   Isa isa = best_isa();        // of our own loops; does not change their bits
   int matmul_primitives = 96;  // kept at most
 };
@@ -37,7 +38,9 @@ class Context {
 
  private:
   Context(const ContextOptions& options, std::unique_ptr<MatmulCache> matmuls)
-      : team_(options.threads), matmuls_(std::move(matmuls)), kernels_(&kernels_for(options.isa)) {}
+      : team_(options.threads, options.cores),
+        matmuls_(std::move(matmuls)),
+        kernels_(&kernels_for(options.isa)) {}
 
   Team team_;
   std::unique_ptr<MatmulCache> matmuls_;

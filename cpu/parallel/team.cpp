@@ -16,10 +16,23 @@ thread_local Seat seat;
 
 }  // namespace
 
-Team::Team(int threads) : threads_(threads), allowed_{} {
-  if (sched_getaffinity(0, sizeof(allowed_), &allowed_) == 0) {
-    cores_ = CPU_COUNT(&allowed_);
+Team::Team(int threads, CoreRange range) : threads_(threads), allowed_{} {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0) {
+    return;
   }
+  const int end = range.count > 0 ? range.first + range.count : CPU_COUNT(&all);
+  int rank = 0;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) {
+      if (rank >= range.first && rank < end) {
+        CPU_SET(cpu, &allowed_);
+      }
+      ++rank;
+    }
+  }
+  cores_ = CPU_COUNT(&allowed_);
+  apart_ = cores_ > 0 && cores_ < rank;
 }
 
 void Team::settle(int index) const {
@@ -27,7 +40,7 @@ void Team::settle(int index) const {
     return;
   }
   seat = {index, threads_};
-  const bool alone = threads_ == 1 || threads_ > cores_;
+  const bool alone = (threads_ == 1 && !apart_) || threads_ > cores_;
   const bool main_thread = index == 0 && gettid() == getpid();
   if (alone || main_thread) {
     return;

@@ -27,11 +27,18 @@ enum class Deal {
   first_free  // the next item goes to whoever is free, in ascending order: for items of unequal cost
 };
 
+/// Some of the cores that a thread may use, by their rank among those; count 0: all of them.
+struct CoreRange {
+  int first = 0;
+  int count = 0;
+};
+
 class Team {
  public:
-  /// The team's cores are those that the calling thread may use now.
+  /// The team's cores are `range` of those that the calling thread may use now. A team that has only some of them keeps to them
+  /// even where it is one thread: another team has the rest.
   /// REQUIRES: threads >= 1.
-  explicit Team(int threads);
+  explicit Team(int threads, CoreRange range = {});
 
   [[nodiscard]] int threads() const { return threads_; }
 
@@ -50,6 +57,7 @@ class Team {
 
   int threads_;
   int cores_ = 0;
+  bool apart_ = false;  // other cores are another team's
   cpu_set_t allowed_;
 };
 

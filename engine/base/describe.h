@@ -94,8 +94,8 @@ constexpr std::array<std::string_view, 3> words_of(Access /*type*/) {
 constexpr std::array<std::string_view, 4> words_of(Phase /*type*/) {
   return {"train", "eval", "prefill", "decode"};
 }
-constexpr std::array<std::string_view, 5> words_of(LaneKind /*type*/) {
-  return {"compute", "h2d", "d2h", "nvme_read", "nvme_write"};
+constexpr std::array<std::string_view, lane_kind_count> words_of(LaneKind /*type*/) {
+  return {"compute", "h2d", "d2h", "nvme_read", "nvme_write", "host_compute"};
 }
 constexpr std::array<std::string_view, 3> words_of(Window /*type*/) {
   return {"after", "fused", "lazy"};
@@ -314,6 +314,7 @@ void describe(T& value, Visit&& visit) {
   visit("program", value.program);
   visit("key", value.key);
   visit("seconds", value.seconds);
+  visit("device", value.device);
 }
 template <Is<ComputeDevice> T, class Visit>
 void describe(T& value, Visit&& visit) {
@@ -350,6 +351,7 @@ void describe(T& value, Visit&& visit) {
   visit("gradient", value.gradient);
   visit("resident", value.resident);
   visit("hosted", value.hosted);
+  visit("host_updates", value.host_updates);
   visit("prefetch", value.prefetch);
   visit("by_stage", value.by_stage);
 }
@@ -374,12 +376,14 @@ void describe(T& value, Visit&& visit) {
 template <Is<Task> T, class Visit>
 void describe(T& value, Visit&& visit) {
   visit("kind", value.kind);
+  visit("lane", value.lane);
   visit("family", value.family);
   visit("unit", value.unit);
   visit("micro_batch", value.micro_batch);
   visit("operands", value.operands);
   visit("scratch_offset", value.scratch_offset);
   visit("scratch_bytes", value.scratch_bytes);
+  visit("after_task", value.after_task);
   visit("waits", value.waits);
 }
 template <Is<Transfer> T, class Visit>
@@ -393,6 +397,7 @@ void describe(T& value, Visit&& visit) {
   visit("host_offset", value.host_offset);
   visit("bytes", value.bytes);
   visit("after_task", value.after_task);
+  visit("after_host_task", value.after_host_task);
   visit("after_transfers", value.after_transfers);
 }
 template <Is<Home> T, class Visit>
@@ -434,6 +439,7 @@ void describe(T& value, Visit&& visit) {
 template <Is<Bound> T, class Visit>
 void describe(T& value, Visit&& visit) {
   visit("compute_s", value.compute_s);
+  visit("host_s", value.host_s);
   visit("read_s", value.read_s);
   visit("write_s", value.write_s);
   visit("duplex_s", value.duplex_s);

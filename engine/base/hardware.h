@@ -1,6 +1,7 @@
 // A machine, measured or declared. Written by `parbuckle probe`, editable by hand.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,8 +22,14 @@ struct TierCapacity {
   friend bool operator==(const TierCapacity&, const TierCapacity&) = default;
 };
 
-enum class LaneKind { compute, h2d, d2h, nvme_read, nvme_write };
+/// `compute` and `host_compute` are queues of tasks: those of the device, and those of the host beside a device with memory
+/// of its own. All others move bytes.
+enum class LaneKind { compute, h2d, d2h, nvme_read, nvme_write, host_compute };
+inline constexpr std::size_t lane_kind_count = static_cast<std::size_t>(LaneKind::host_compute) + 1;
 std::string_view to_string(LaneKind kind);
+constexpr bool runs_tasks(LaneKind kind) {
+  return kind == LaneKind::compute || kind == LaneKind::host_compute;
+}
 
 /// One direction of one link, or one compute queue.
 struct Lane {
@@ -36,11 +43,12 @@ struct Lane {
   friend bool operator==(const Lane&, const Lane&) = default;
 };
 
-/// Seconds of one program, measured. Programs are found by name and key.
+/// Seconds of one program, measured. Programs are found by device, name and key.
 struct ProgramTime {
   std::string program;
   ShapeKey key;
   double seconds = 0;
+  std::int32_t device = 0;  // position in Hardware::devices
   friend bool operator==(const ProgramTime&, const ProgramTime&) = default;
 };
 
@@ -48,20 +56,26 @@ struct ComputeDevice {
   std::string name;  // "cpu"
   std::int32_t cores = 1;
   std::string instruction_set;
-  double flops_per_s = 0;         // fp32 matrix products, for programs that were never timed
-  double memory_bytes_per_s = 0;  // copy rate, read + write
+  double flops_per_s = 0;  // fp32 matrix products, for programs that were never timed
+  double memory_bytes_per_s =
+      0;  // copy rate, read + write; the host's: shared by its lane and all transfers
   friend bool operator==(const ComputeDevice&, const ComputeDevice&) = default;
 };
 
 struct Hardware {
   std::string name;
   std::string fingerprint;  // of the machine it was measured on; empty: declared by hand
+  /// The first one runs the step. Where links lead to it, the second is the host beside it: cores of their own that work in
+  /// host memory.
   std::vector<ComputeDevice> devices;
   std::vector<TierCapacity> tiers;
   std::vector<Lane> lanes;
   std::vector<ProgramTime> program_times;
   friend bool operator==(const Hardware&, const Hardware&) = default;
 };
+
+/// The host as a second compute device; null where nothing runs there beside a device.
+const ComputeDevice* host_device(const Hardware& hardware);
 
 /// Bytes per tier, and wear. -1: no limit of its own.
 struct Budgets {

@@ -2,10 +2,12 @@
 // The executor walks it and decides nothing.
 //
 // One Plan is one step in steady state. Its order of events:
-//  - `tasks` run on the compute lane in order; task t starts when task t-1 has ended and its `waits` have completed.
+//  - `tasks` of one compute lane run in the order in which they stand here: a task starts when the one before it in its lane has
+//    ended, task `after_task` of the other lane has ended and its `waits` have completed.
 //  - `transfers` of one lane start in the order in which they stand here, and end in that order; up to lane_depth(lane) of
-//    them are under way at once. A transfer starts when the one before it in its lane has started, task `after_task` has ended
-//    (-1: at once) and `after_transfers` have ended. Whatever needs the one before it to have *ended* says so there.
+//    them are under way at once. A transfer starts when the one before it in its lane has started, tasks `after_task` and
+//    `after_host_task` have ended (-1: at once) and `after_transfers` have ended. Whatever needs the one before it to have
+//    *ended* says so there.
 //  - Between steps everything is idle: all transfers of a step complete before the next step begins.
 #pragma once
 
@@ -45,8 +47,12 @@ struct Choice {
   WaitsIn gradient = WaitsIn::compute;
   std::vector<SpanId> resident;  // persistent spans whose home is compute memory
   std::vector<SpanId> hosted;    // persistent spans whose home is host memory beside a device
-  std::int32_t prefetch = 1;     // visits ahead that are fetched; 0: on demand
-  bool by_stage = false;         // a unit of several stages gives memory back after each of them
+  /// Weights that the host's lane updates, beside a device with memory of its own. Their moments never leave the host's side;
+  /// their gradients come up and fresh weights go down. Such a weight has its home on the host's side too; in `resident`
+  /// it is fetched once a step.
+  std::vector<SpanId> host_updates;
+  std::int32_t prefetch = 1;  // visits ahead that are fetched; 0: on demand
+  bool by_stage = false;      // a unit of several stages gives memory back after each of them
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
@@ -85,12 +91,15 @@ struct TaskOperand {
 
 struct Task {
   TaskKind kind = TaskKind::forward;
+  LaneKind lane =
+      LaneKind::compute;  // or host_compute: its operands and scratch are in host memory
   FamilyId family;
   UnitId unit;                    // invalid for begin, turn, finish
   std::int32_t micro_batch = -1;  // -1: the step's
   std::vector<TaskOperand> operands;
   std::int64_t scratch_offset = 0;
   std::int64_t scratch_bytes = 0;
+  std::int32_t after_task = -1;  // of the other compute lane, earlier in Plan::tasks
   std::vector<TransferId> waits;
   friend bool operator==(const Task&, const Task&) = default;
 };
@@ -103,8 +112,9 @@ struct Transfer {
   std::int64_t offset = 0;  // bytes into the allocation
   AllocationId host;        // h2d, d2h only: the host's side
   std::int64_t host_offset = 0;
-  std::int64_t bytes = 0;  // at the largest ShapeKey, rounded up to page_bytes
-  std::int32_t after_task = -1;
+  std::int64_t bytes = 0;             // at the largest ShapeKey, rounded up to page_bytes
+  std::int32_t after_task = -1;       // of the compute lane
+  std::int32_t after_host_task = -1;  // of the host's own
   std::vector<TransferId> after_transfers;
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
@@ -130,7 +140,7 @@ struct RoleBytes {
   friend bool operator==(const RoleBytes&, const RoleBytes&) = default;
 };
 
-/// The member of `role` that counts what crosses `lane`. REQUIRES: lane is not compute.
+/// The member of `role` that counts what crosses `lane`. REQUIRES: lane does not run tasks.
 std::int64_t& moved(RoleBytes& role, LaneKind lane);
 
 /// One row of the timeline of a plan (predicted) or of a step (measured).
@@ -159,6 +169,7 @@ struct StepTrace {
 /// The time no schedule can beat, lane by lane (offload/plan/bound).
 struct Bound {
   double compute_s = 0;
+  double host_s = 0;  // of the host's own lane beside a device
   double read_s = 0;
   double write_s = 0;
   double duplex_s = 0;

@@ -34,6 +34,7 @@ std::int64_t& moved(RoleBytes& role, LaneKind lane) {
       return role.written;
     case LaneKind::nvme_read:
     case LaneKind::compute:
+    case LaneKind::host_compute:
       break;
   }
   return role.read;

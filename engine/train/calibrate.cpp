@@ -139,28 +139,41 @@ bool is_known(std::span<const ProgramTime> known, const Family& family) {
   });
 }
 
+std::vector<const Family*> timed_families(const CalibrationScope& scope,
+                                          const Workload& workload,
+                                          std::span<const Program> programs) {
+  std::vector<bool> wanted(workload.families.size(), scope.what == Timed::all);
+  for (const Update& update : workload.updates) {
+    wanted[update.task.family.index()] = true;
+  }
+  std::vector<const Family*> families;
+  for (std::size_t f = 0; f < workload.families.size(); ++f) {
+    const Family& family = workload.families[f];
+    if (wanted[f] && !is_known(scope.known, family) &&
+        memory_of(programs[family.programs.back().index()]) <= scope.room) {
+      families.push_back(&family);
+    }
+  }
+  return families;
+}
+
 }  // namespace
 
-Result<std::vector<ProgramTime>> calibrate(const Workload& workload,
+Result<std::vector<ProgramTime>> calibrate(const CalibrationScope& scope,
+                                           const Workload& workload,
                                            std::span<const Program> programs,
-                                           std::span<const ProgramTime> known,
-                                           std::int64_t room,
                                            OpTable ops,
                                            Device& device) {
   const std::vector<std::size_t> shapes = timed_shapes(workload.shapes.size());
-  std::vector<const Family*> families;
+  const std::vector<const Family*> families = timed_families(scope, workload, programs);
   std::vector<bool> used(programs.size(), false);
-  for (const Family& family : workload.families) {
-    if (is_known(known, family) || memory_of(programs[family.programs.back().index()]) > room) {
-      continue;
-    }
-    families.push_back(&family);
-    if (family.programs.size() == 1) {
-      used[family.programs[0].index()] = true;
+  for (const Family* const family : families) {
+    if (family->programs.size() == 1) {
+      used[family->programs[0].index()] = true;
       continue;
     }
     for (const std::size_t shape : shapes) {
-      used[family.programs[shape].index()] = true;
+      used[family->programs[shape].index()] = true;
     }
   }
   std::vector<ProgramTime> times;

@@ -16,13 +16,21 @@
 
 namespace parbuckle {
 
-/// Seconds of every family that fits in `room` bytes and is not among `known`, at its smallest, middle and largest ShapeKey, the ones
-/// between interpolated in rows. Takes memory for one program at a time and gives it back before it returns. A family that does
-/// not fit is in no plan of that size.
-Result<std::vector<ProgramTime>> calibrate(const Workload& workload,
+/// What is timed: all that a device runs, or the updates alone, which the host's lane may run beside one.
+enum class Timed { all, updates };
+
+struct CalibrationScope {
+  Timed what = Timed::all;
+  std::span<const ProgramTime> known;  // families that need no timing
+  std::int64_t room = 0;               // bytes of memory
+};
+
+/// Seconds of every such family that fits in the room, at its smallest, middle and largest ShapeKey, the ones between interpolated
+/// in rows. Takes memory for one program at a time and gives it back before it returns. A family that does not fit is in no plan
+/// of that size.
+Result<std::vector<ProgramTime>> calibrate(const CalibrationScope& scope,
+                                           const Workload& workload,
                                            std::span<const Program> programs,
-                                           std::span<const ProgramTime> known,
-                                           std::int64_t room,
                                            OpTable ops,
                                            Device& device);
 

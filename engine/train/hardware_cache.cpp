@@ -68,20 +68,41 @@ class CacheFile {
 constexpr double nominal_rate = 1e9;      // until it is measured
 constexpr std::int32_t drive_engine = 0;  // one drive serves both directions
 
-Status measure_device(Hardware& hardware, Machine& machine, std::int64_t room, std::string* note) {
-  const CacheFile cache("device", hardware.fingerprint + machine.signature());
+/// The rates of one device, from the cache where it has them; true: they were measured.
+Result<bool> rate_device(
+    const CacheFile& cache, std::int64_t room, OpTable ops, Device& on, ComputeDevice& device) {
   Hardware cached = cache.read();
-  if (cached.devices.empty()) {
-    PARBUCKLE_ASSIGN(const DeviceRates rates, measure_rates(room, machine.ops(), machine.device()));
-    cached.devices = hardware.devices;
+  const bool fresh = cached.devices.empty();
+  if (fresh) {
+    PARBUCKLE_ASSIGN(const DeviceRates rates, measure_rates(room, ops, on));
+    cached.devices = {device};
     cached.devices.front().flops_per_s = rates.flops_per_s;
     cached.devices.front().memory_bytes_per_s = rates.memory_bytes_per_s;
     if (room >= rates_room) {
       cache.write(cached);
     }
-    *note += "measured the processor; ";
   }
-  hardware.devices = cached.devices;
+  device = cached.devices.front();
+  return fresh;
+}
+
+Status measure_device(Hardware& hardware, Machine& machine, std::int64_t room, std::string* note) {
+  const CacheFile cache("device", hardware.fingerprint + machine.signature());
+  PARBUCKLE_ASSIGN(
+      const bool fresh,
+      rate_device(cache, room, machine.ops(), machine.device(), hardware.devices.front()));
+  *note += fresh ? "measured the processor; " : "";
+  return {};
+}
+
+/// The host as a second device, on the cores that the first one leaves.
+Status measure_host(Hardware& hardware, Machine& machine, std::int64_t room, std::string* note) {
+  const CacheFile cache(
+      "host", hardware.fingerprint + std::to_string(machine.host_threads()) + " of the host");
+  PARBUCKLE_ASSIGN(
+      const bool fresh,
+      rate_device(cache, room, machine.host_ops(), *machine.host(), hardware.devices.back()));
+  *note += fresh ? "measured the host; " : "";
   return {};
 }
 
@@ -128,6 +149,29 @@ Status measure_lanes(Hardware& hardware, const std::string& path, std::string* n
   return {};
 }
 
+/// Adds what the cache of this purpose has and what it lacks; true: something was timed.
+Result<bool> add_times(const CacheFile& cache,
+                       const Measured& measured,
+                       CalibrationScope scope,
+                       OpTable ops,
+                       Device& device,
+                       Hardware& hardware) {
+  Hardware cached = cache.read();
+  scope.known = cached.program_times;
+  PARBUCKLE_ASSIGN(std::vector<ProgramTime> fresh,
+                   calibrate(scope, *measured.workload, measured.programs, ops, device));
+  if (!fresh.empty()) {
+    for (ProgramTime& time : fresh) {
+      time.device = scope.what == Timed::updates ? 1 : 0;
+    }
+    cached.program_times.insert(cached.program_times.end(), fresh.begin(), fresh.end());
+    cache.write(cached);
+  }
+  hardware.program_times.insert(
+      hardware.program_times.end(), cached.program_times.begin(), cached.program_times.end());
+  return !fresh.empty();
+}
+
 Status measure_programs(Hardware& hardware,
                         Machine& machine,
                         const Measured& measured,
@@ -135,21 +179,30 @@ Status measure_programs(Hardware& hardware,
                         std::string* note) {
   const CacheFile cache("programs",
                         hardware.fingerprint + machine.signature() + measured.workload->signature);
-  Hardware cached = cache.read();
-  PARBUCKLE_ASSIGN(const std::vector<ProgramTime> fresh,
-                   calibrate(*measured.workload,
-                             measured.programs,
-                             cached.program_times,
-                             room,
-                             machine.ops(),
-                             machine.device()));
-  if (!fresh.empty()) {
-    cached.program_times.insert(cached.program_times.end(), fresh.begin(), fresh.end());
-    cache.write(cached);
-    *note += "timed the programs; ";
-  }
-  hardware.program_times.insert(
-      hardware.program_times.end(), cached.program_times.begin(), cached.program_times.end());
+  PARBUCKLE_ASSIGN(
+      const bool timed,
+      add_times(cache, measured, {.room = room}, machine.ops(), machine.device(), hardware));
+  *note += timed ? "timed the programs; " : "";
+  return {};
+}
+
+/// What the host's lane may run beside the device.
+Status measure_updates(Hardware& hardware,
+                       Machine& machine,
+                       const Measured& measured,
+                       std::int64_t room,
+                       std::string* note) {
+  const CacheFile cache(
+      "updates",
+      hardware.fingerprint + std::to_string(machine.host_threads()) + measured.workload->signature);
+  PARBUCKLE_ASSIGN(const bool timed,
+                   add_times(cache,
+                             measured,
+                             {.what = Timed::updates, .room = room},
+                             machine.host_ops(),
+                             *machine.host(),
+                             hardware));
+  *note += timed ? "timed the updates on the host; " : "";
   return {};
 }
 
@@ -174,11 +227,10 @@ void find_emulated(const EmulatedOptions& options, Hardware& hardware) {
 
 /// It computes at the processor's speed, slowed down.
 void slow_down(double speed, Hardware& hardware) {
-  for (ComputeDevice& device : hardware.devices) {
-    device.name = "emulated";
-    device.flops_per_s *= speed;
-    device.memory_bytes_per_s *= speed;
-  }
+  ComputeDevice& device = hardware.devices.front();
+  device.name = "emulated";
+  device.flops_per_s *= speed;
+  device.memory_bytes_per_s *= speed;
   for (ProgramTime& time : hardware.program_times) {
     time.seconds /= speed;
   }
@@ -216,6 +268,13 @@ Result<Hardware> find_hardware(const MemoryConfig& config, const Machine& machin
   if (machine.emulated()) {
     find_emulated(*machine.emulated(), hardware);
   }
+  if (machine.has_host()) {
+    hardware.devices.push_back({.name = "cpu",
+                                .cores = machine.host_threads(),
+                                .instruction_set = "",
+                                .flops_per_s = nominal_rate,
+                                .memory_bytes_per_s = nominal_rate});
+  }
   return hardware;
 }
 
@@ -238,6 +297,14 @@ Status measure_hardware(const MemoryConfig& config,
   }
   if (machine.emulated()) {
     slow_down(machine.emulated()->speed, hardware);
+  }
+  if (machine.has_host()) {
+    PARBUCKLE_TRY(measure_host(hardware, machine, room, &measured));
+    for (const Measured& workload : workloads) {
+      if (!workload.workload->updates.empty()) {
+        PARBUCKLE_TRY(measure_updates(hardware, machine, workload, room, &measured));
+      }
+    }
   }
   if (!measured.empty()) {
     *note += measured + "kept for later runs. ";

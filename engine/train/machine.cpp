@@ -49,13 +49,34 @@ Result<std::unique_ptr<Machine>> Machine::create(const MemoryConfig& config) {
   std::unique_ptr<Machine> machine(new Machine);
   PARBUCKLE_ASSIGN(machine->emulated_, emulated_options(config.device));
   PARBUCKLE_ASSIGN(const int threads, team_size(config.threads, machine->emulated_));
-  PARBUCKLE_ASSIGN(machine->context_, cpu::Context::create(threads));
+  const bool whole = !machine->emulated_ || threads == cpu::thread_count(cpu::thread_limits());
+  PARBUCKLE_ASSIGN(machine->context_,
+                   cpu::Context::create(
+                       {.threads = threads, .cores = {.first = 0, .count = whole ? 0 : threads}}));
   if (machine->emulated_) {
+    PARBUCKLE_TRY(machine->add_host());
     PARBUCKLE_ASSIGN(machine->device_, EmulatedDevice::create(*machine->emulated_));
   } else {
     PARBUCKLE_ASSIGN(machine->device_, CpuDevice::create());
   }
   return machine;
+}
+
+/// On the cores that the emulated device leaves.
+Status Machine::add_host() {
+  const int left = cpu::thread_count(cpu::thread_limits()) - threads();
+  if (left < 1) {
+    return {};
+  }
+  PARBUCKLE_ASSIGN(
+      host_context_,
+      cpu::Context::create({.threads = left, .cores = {.first = threads(), .count = left}}));
+  PARBUCKLE_ASSIGN(host_, CpuDevice::create());
+  return {};
+}
+
+OpTable Machine::host_ops() {
+  return cpu::cpu_op_table(*host_context_);
 }
 
 OpTable Machine::ops() {

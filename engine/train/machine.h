@@ -23,6 +23,12 @@ class Machine {
 
   [[nodiscard]] OpTable ops();
   [[nodiscard]] Device& device() { return *device_; }
+  /// The host beside a device with memory of its own, on cores that the device has not: null where there are none.
+  [[nodiscard]] Device* host() { return host_.get(); }
+  [[nodiscard]] bool has_host() const { return host_ != nullptr; }
+  /// REQUIRES: host() is not null.
+  [[nodiscard]] OpTable host_ops();
+  [[nodiscard]] int host_threads() const { return host_context_->team().threads(); }
   /// What the device is told to be; empty: the host computes at its own speed, in its own memory.
   [[nodiscard]] const std::optional<EmulatedOptions>& emulated() const { return emulated_; }
   [[nodiscard]] int threads() const { return context_->team().threads(); }
@@ -33,8 +39,12 @@ class Machine {
  private:
   Machine() = default;
 
+  Status add_host();
+
   std::unique_ptr<cpu::Context> context_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<cpu::Context> host_context_;
+  std::unique_ptr<Device> host_;
   std::optional<EmulatedOptions> emulated_;
 };
 

@@ -96,6 +96,8 @@ Result<std::unique_ptr<Executor>> make_executor(const Planned& planned,
                            .programs = planned.lowered.programs,
                            .op_table = machine.ops(),
                            .device = &machine.device(),
+                           .host_ops = machine.host() ? machine.host_ops() : OpTable{},
+                           .host_device = machine.host(),
                            .arena = &*tiers.arena,
                            .device_memory = tiers.device.get(),
                            .pool = tiers.pool.get()});
@@ -152,6 +154,12 @@ Result<Forced> forced_choices(const TrainConfig& config) {
   if (!config.optimizer_window.empty() && !forced.window) {
     return invalid("--optimizer-window '" + config.optimizer_window +
                    "': expected after, fused or lazy");
+  }
+  if (config.optimizer_device == "cpu" || config.optimizer_device == "device") {
+    forced.updates = config.optimizer_device == "cpu" ? LaneKind::host_compute : LaneKind::compute;
+  } else if (!config.optimizer_device.empty() && config.optimizer_device != "auto") {
+    return invalid("--optimizer-device '" + config.optimizer_device +
+                   "': expected auto, device or cpu");
   }
   return forced;
 }

@@ -53,7 +53,7 @@ Result<std::unique_ptr<Executor>> make_executor(const Planned& planned,
 /// Prepares the shapes in which `loader` gives micro-batches: exact if they are few, evenly spaced otherwise.
 Result<std::vector<ShapeKey>> shapes_of(const Loader& loader);
 
-/// Turns --order, --activations and --optimizer-window into what the planner may not choose.
+/// Turns --order, --activations, --optimizer-window and --optimizer-device into what the planner may not choose.
 Result<Forced> forced_choices(const TrainConfig& config);
 
 /// One line that names every fault of a plan; ok if there is none.

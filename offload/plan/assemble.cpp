@@ -1,6 +1,7 @@
 #include "offload/plan/assemble.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -18,12 +19,13 @@ std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// A fetch or a drain of a visit of compute memory.
+// A fetch or a drain of a visit of compute memory, or of a visit that the host's lane has of its own.
 struct Move {
   std::int32_t visit = 0;
   std::size_t index = 0;  // among the visit's fetches or drains
   std::int32_t task = 0;  // needs it, or changed the block last
   bool fetch = true;
+  bool own = false;  // of the host's lane: `visit` is one of host memory
   TransferId first;  // its transfers: one, or two through the host
   TransferId last;
 
@@ -62,7 +64,8 @@ class Assembly {
     release_memory();
     order_compute_memory();
     order_host_memory();
-    reads_after_writes();
+    fetch_on_demand();
+    order_contents();
     tasks_wait_for_fetches();
     homes();
     count_bytes();
@@ -112,23 +115,37 @@ class Assembly {
                            : workload_.blocks[span.blocks[at(visit.block)].index()].name;
   }
 
+  // Updates of the host's lane that apply this step's gradients come after all that the device did before them in the chain:
+  // the norm is known then, and whether the step counts. Those of the step before wait for bytes alone.
   void tasks() {
+    bool pending = true;
+    std::array<std::int32_t, lane_kind_count> last{};
+    last.fill(-1);
     for (std::size_t i = 0; i < chain_.size(); ++i) {
       const ChainTask& from = chain_[i];
+      pending = pending && from.kind != TaskKind::backward;
+      previous_.push_back(last[static_cast<std::size_t>(from.lane)]);
       Task task;
       task.kind = from.kind;
+      task.lane = from.lane;
+      if (on_host(i) && !pending) {
+        task.after_task = last[static_cast<std::size_t>(LaneKind::compute)];
+      }
+      last[static_cast<std::size_t>(from.lane)] = static_cast<std::int32_t>(i);
       task.family = from.family;
       task.unit = from.unit;
       task.micro_batch = from.micro_batch;
       for (std::size_t u = 0; u < from.uses.size(); ++u) {
-        const VisitOperand& operand = schedule_.operands[i][u];
-        task.operands.push_back({AllocationId(static_cast<std::int64_t>(operand.visit)),
+        const VisitOperand& operand = side(i).operands[i][u];
+        task.operands.push_back({on_host(i)
+                                     ? host_allocation(operand.visit)
+                                     : AllocationId(static_cast<std::int64_t>(operand.visit)),
                                  operand.offset,
                                  from.uses[u].access});
       }
-      const std::int32_t scratch = schedule_.scratch[i];
+      const std::int32_t scratch = side(i).scratch[i];
       if (scratch >= 0) {
-        task.scratch_offset = placement_.offset[at(scratch)];
+        task.scratch_offset = (on_host(i) ? host_->placement : placement_).offset[at(scratch)];
         task.scratch_bytes = workload_.families[from.family.index()].scratch_bytes;
       }
       plan_.tasks.push_back(std::move(task));
@@ -141,10 +158,20 @@ class Assembly {
       const Visit& visit = schedule_.visits[v];
       const auto id = static_cast<std::int32_t>(v);
       for (std::size_t i = 0; i < visit.fetches.size(); ++i) {
-        moves_.push_back({id, i, visit.fetches[i].need, true, {}, {}});
+        moves_.push_back({id, i, visit.fetches[i].need, true, false, {}, {}});
       }
       for (std::size_t i = 0; i < visit.drains.size(); ++i) {
-        moves_.push_back({id, i, visit.drains[i].after, false, {}, {}});
+        moves_.push_back({id, i, visit.drains[i].after, false, false, {}, {}});
+      }
+    }
+    for (std::size_t o = 0; staged() && o < host_->staging.own.size(); ++o) {
+      const std::int32_t id = host_->staging.own[o];
+      const Visit& visit = host_visits()[at(id)];
+      for (std::size_t i = 0; i < visit.fetches.size(); ++i) {
+        moves_.push_back({id, i, visit.fetches[i].need, true, true, {}, {}});
+      }
+      for (std::size_t i = 0; i < visit.drains.size(); ++i) {
+        moves_.push_back({id, i, visit.drains[i].after, false, true, {}, {}});
       }
     }
     std::stable_sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) {
@@ -154,7 +181,7 @@ class Assembly {
 
   void make_transfers() {
     for (Move& move : moves_) {
-      const Visit& visit = schedule_.visits[at(move.visit)];
+      const Visit& visit = visit_of(move);
       const HostRange* const range = host_range(move);
       const bool through_drive = range == nullptr || is_staging(*range);
       move.first = TransferId(plan_.transfers.size());
@@ -174,7 +201,8 @@ class Assembly {
         if (through_drive) {
           push(LaneKind::nvme_write, drain.block, drain.offset, drain.bytes, move);
         }
-        plan_.transfers[move.first.index()].after_task = drain.after;
+        Transfer& start = plan_.transfers[move.first.index()];
+        (move.own ? start.after_host_task : start.after_task) = drain.after;
       }
       move.last = TransferId(plan_.transfers.size() - 1);
       if (move.first != move.last) {
@@ -188,8 +216,9 @@ class Assembly {
     Transfer transfer;
     transfer.lane = lane;
     transfer.block = block;
-    transfer.micro_batch = schedule_.visits[at(move.visit)].micro_batch;
-    transfer.allocation = AllocationId(static_cast<std::int64_t>(move.visit));
+    transfer.micro_batch = visit_of(move).micro_batch;
+    transfer.allocation = move.own ? host_allocation(move.visit)
+                                   : AllocationId(static_cast<std::int64_t>(move.visit));
     transfer.offset = offset;
     transfer.bytes = bytes;
     if (const HostRange* const range = host_range(move)) {
@@ -204,9 +233,19 @@ class Assembly {
     plan_.transfers.push_back(std::move(transfer));
   }
 
-  // Null where the host computes.
+  [[nodiscard]] bool on_host(std::size_t task) const {
+    return chain_[task].lane == LaneKind::host_compute;
+  }
+  [[nodiscard]] const Schedule& side(std::size_t task) const {
+    return on_host(task) ? host_->staging.host : schedule_;
+  }
+  [[nodiscard]] const Visit& visit_of(const Move& move) const {
+    return (move.own ? host_visits() : schedule_.visits)[at(move.visit)];
+  }
+
+  // Null where nothing passes between device and host: the host computes, or it is the host's lane that needs it.
   [[nodiscard]] const HostRange* host_range(const Move& move) const {
-    if (!staged()) {
+    if (!staged() || move.own) {
       return nullptr;
     }
     const Staging& staging = host_->staging;
@@ -227,9 +266,12 @@ class Assembly {
         compute_memory_.release(static_cast<std::int32_t>(v), r).task = visit.held[r].last;
       }
     }
+    for (std::size_t t = 0; t < chain_.size(); ++t) {
+      release_host_memory_after(t);
+    }
     for (const Move& move : moves_) {
       if (!move.fetch) {
-        note(compute_memory_.release(move.visit, 0), move.first);
+        note((move.own ? *host_memory_ : compute_memory_).release(move.visit, 0), move.first);
       }
       const HostRange* const range = host_range(move);
       if (range == nullptr) {
@@ -238,6 +280,23 @@ class Assembly {
       if (move.fetch || is_staging(*range)) {
         note(host_memory_->release(range->visit, range_at(*range, move.task)), move.last);
       }
+    }
+  }
+
+  void release_host_memory_after(std::size_t task) {
+    if (!on_host(task)) {
+      return;
+    }
+    const auto now = static_cast<std::int32_t>(task);
+    const auto hold = [&](std::int32_t visit) {
+      Release& release = host_memory_->release(visit, range_at({visit, 0}, now));
+      release.task = std::max(release.task, now);
+    };
+    for (const VisitOperand& operand : side(task).operands[task]) {
+      hold(operand.visit);
+    }
+    if (side(task).scratch[task] >= 0) {
+      hold(side(task).scratch[task]);
     }
   }
 
@@ -258,16 +317,22 @@ class Assembly {
       add_waits(plan_.tasks[at(tenure.tasks.first)].waits, ready);
     }
     for (const Move& move : moves_) {
-      if (!move.fetch) {
+      if (!move.fetch || move.own) {
         continue;
       }
       const Ready& ready = compute_memory_.ready(move.visit, 0);
       Transfer& arrival = plan_.transfers[move.last.index()];
       arrival.after_task = std::max(arrival.after_task, ready.after_task);
       add_waits(arrival.after_transfers, ready);
-      if (choice_.prefetch == 0) {
+    }
+  }
+
+  void fetch_on_demand() {
+    for (const Move& move : moves_) {
+      if (move.fetch && choice_.prefetch == 0) {
         Transfer& start = plan_.transfers[move.first.index()];
-        start.after_task = std::max(start.after_task, move.task - 1);
+        std::int32_t& after = move.own ? start.after_host_task : start.after_task;
+        after = std::max(after, previous_[at(move.task)]);
       }
     }
   }
@@ -276,12 +341,19 @@ class Assembly {
     if (!staged()) {
       return;
     }
-    host_memory_->walk();
+    for (const Tenure& tenure : host_memory_->walk()) {
+      if (on_host(static_cast<std::size_t>(tenure.tasks.first))) {
+        const Ready& ready = host_memory_->ready(tenure.visit, tenure.range);
+        add_waits(plan_.tasks[at(tenure.tasks.first)].waits, ready);
+      }
+    }
     for (const Move& move : moves_) {
-      const HostRange& range = *host_range(move);
-      if (!move.fetch || is_staging(range)) {
+      const HostRange range = move.own ? HostRange{move.visit, 0} : *host_range(move);
+      if (move.own ? move.fetch : !move.fetch || is_staging(range)) {
         const Ready& ready = host_memory_->ready(range.visit, range_at(range, move.task));
-        add_waits(plan_.transfers[move.first.index()].after_transfers, ready);
+        Transfer& start = plan_.transfers[move.first.index()];
+        start.after_host_task = std::max(start.after_host_task, ready.after_task);
+        add_waits(start.after_transfers, ready);
       }
     }
   }
@@ -306,21 +378,48 @@ class Assembly {
     waits.push_back(transfer);
   }
 
-  // A block is fetched after the drain that saved its newest bytes.
-  void reads_after_writes() {
-    std::map<std::pair<BlockId, std::int32_t>, TransferId> saved;
-    for (const Move& move : moves_) {
-      const Transfer& transfer = plan_.transfers[move.first.index()];
-      const std::pair what(transfer.block, transfer.micro_batch);
-      if (!move.fetch) {
-        saved[what] = move.last;
-        continue;
+  // A block is fetched after the drain that saved its newest bytes, or the task of the host's lane that changed it where it
+  // lives; and it is drained there after that lane has read what was there before.
+  void order_contents() {
+    struct Last {
+      TransferId saved;
+      std::int32_t used = -1;  // by the host's lane, where the block lives
+    };
+    std::map<std::pair<BlockId, std::int32_t>, Last> lasts;
+    std::size_t task = 0;
+    const auto host_tasks = [&](std::size_t end) {
+      for (; task < end; ++task) {
+        for (std::size_t u = 0; on_host(task) && u < chain_[task].uses.size(); ++u) {
+          for (const BlockId block : blocks_of(chain_[task].uses[u])) {
+            Last& last = lasts[{block, chain_[task].uses[u].micro_batch}];
+            if (last.saved.valid()) {
+              add_wait(plan_.tasks[task].waits, last.saved);
+            }
+            last.used = static_cast<std::int32_t>(task);
+          }
+        }
       }
-      const auto found = saved.find(what);
-      if (found != saved.end()) {
-        add_wait(plan_.transfers[move.first.index()].after_transfers, found->second);
+    };
+    for (const Move& move : moves_) {
+      host_tasks(at(move.task) + (move.fetch ? 0 : 1));
+      Transfer& start = plan_.transfers[move.first.index()];
+      Last& last = lasts[{start.block, start.micro_batch}];
+      if (move.fetch && last.saved.valid()) {
+        add_wait(start.after_transfers, last.saved);
+      }
+      if (!move.own) {
+        start.after_host_task = std::max(start.after_host_task, last.used);
+      }
+      if (!move.fetch) {
+        last.saved = move.last;
       }
     }
+    host_tasks(chain_.size());
+  }
+
+  [[nodiscard]] std::vector<BlockId> blocks_of(const ChainUse& use) const {
+    const std::vector<BlockId>& blocks = workload_.spans[use.span.index()].blocks;
+    return use.block < 0 ? blocks : std::vector<BlockId>{blocks[at(use.block)]};
   }
 
   void tasks_wait_for_fetches() {
@@ -404,7 +503,8 @@ class Assembly {
   Plan plan_;
   Takeover compute_memory_;
   std::optional<Takeover> host_memory_;
-  std::vector<Move> moves_;  // in the order of plan_.transfers
+  std::vector<Move> moves_;             // in the order of plan_.transfers
+  std::vector<std::int32_t> previous_;  // per task: the one before it in its lane
 };
 
 }  // namespace

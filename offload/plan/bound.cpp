@@ -10,8 +10,6 @@
 namespace parbuckle {
 namespace {
 
-constexpr std::size_t lane_kinds = 5;
-
 const Lane* find_lane(const Hardware& hardware, LaneKind kind) {
   const auto found = std::find_if(hardware.lanes.begin(),
                                   hardware.lanes.end(),
@@ -24,7 +22,8 @@ double lane_seconds(const Lane* lane, double bytes) {
 }
 
 void name_limit(Bound& bound) {
-  const std::array<std::pair<double, std::string_view>, 6> lanes{{{bound.compute_s, "compute"},
+  const std::array<std::pair<double, std::string_view>, 7> lanes{{{bound.compute_s, "compute"},
+                                                                  {bound.host_s, "host_compute"},
                                                                   {bound.read_s, "nvme_read"},
                                                                   {bound.write_s, "nvme_write"},
                                                                   {bound.duplex_s, "nvme"},
@@ -63,7 +62,7 @@ class LaneSeconds {
   std::vector<double> sums_;
 };
 
-double min_alternative_seconds(const Unit& unit, bool train, const std::vector<double>& seconds) {
+double min_alternative_seconds(const Unit& unit, bool train, const FamilySeconds& seconds) {
   double least = std::numeric_limits<double>::infinity();
   for (const Alternative& alternative : unit.alternatives) {
     double sum = 0;
@@ -78,7 +77,7 @@ double min_alternative_seconds(const Unit& unit, bool train, const std::vector<d
   return least;
 }
 
-double sum_seconds(const std::vector<TaskTemplate>& templates, const std::vector<double>& seconds) {
+double sum_seconds(const std::vector<TaskTemplate>& templates, const FamilySeconds& seconds) {
   double sum = 0;
   for (const TaskTemplate& t : templates) {
     sum += seconds[t.family.index()];
@@ -86,7 +85,8 @@ double sum_seconds(const std::vector<TaskTemplate>& templates, const std::vector
   return sum;
 }
 
-double least_compute(const Workload& workload, const std::vector<double>& seconds) {
+// Updates count where no host beside the device could run them.
+double least_compute(const Workload& workload, const FamilySeconds& seconds, bool updates) {
   const bool train = workload.phase == Phase::train;
   double sum = sum_seconds(workload.begin, seconds);
   for (const Unit& unit : workload.units) {
@@ -96,7 +96,7 @@ double least_compute(const Workload& workload, const std::vector<double>& second
     }
   }
   for (const Update& update : workload.updates) {
-    sum += train ? seconds[update.task.family.index()] : 0;
+    sum += train && updates ? seconds[update.task.family.index()] : 0;
   }
   return sum;
 }
@@ -124,10 +124,10 @@ double duplex_seconds(const Hardware& hardware, double read_bytes, double writte
 }
 
 Bound bound_of_plan(const Plan& plan,
-                    const std::vector<double>& family_seconds,
+                    const FamilySeconds& family_seconds,
                     const Hardware& hardware) {
   std::vector<LaneSeconds> lanes;  // by LaneKind
-  for (std::size_t kind = 0; kind < lane_kinds; ++kind) {
+  for (std::size_t kind = 0; kind < lane_kind_count; ++kind) {
     const auto lane = static_cast<LaneKind>(kind);
     lanes.emplace_back(plan, lane, find_lane(hardware, lane));
   }
@@ -148,24 +148,33 @@ Bound bound_of_plan(const Plan& plan,
   bound.up_s = up_to(LaneKind::d2h, all);
   bound.duplex_s = duplex_seconds(hardware, read_bytes, written_bytes);
   // A task cannot end before: what its lane must fetch first, then this task; or the tasks before it, then this task.
-  double end = 0;
+  // The same on the host's lane.
+  double device_end = 0;
+  double host_end = 0;
   std::vector<double> ends;
   for (const Task& task : plan.tasks) {
-    const double seconds = family_seconds[task.family.index()];
-    bound.compute_s += seconds;
+    const bool on_host = task.lane == LaneKind::host_compute;
+    const double seconds = family_seconds.of(task.family, task.lane);
+    (on_host ? bound.host_s : bound.compute_s) += seconds;
+    double& end = on_host ? host_end : device_end;
+    if (task.after_task >= 0) {
+      end = std::max(end, ends[static_cast<std::size_t>(task.after_task)]);
+    }
     for (const TransferId id : task.waits) {
       end = std::max(end, up_to(plan.transfers[id.index()].lane, id.index() + 1));
     }
     end += seconds;
     ends.push_back(end);
   }
-  bound.step_s = end;
+  bound.step_s = std::max(device_end, host_end);
   for (std::size_t i = 0; i < all; ++i) {
     const Transfer& transfer = plan.transfers[i];
-    if (transfer.after_task >= 0) {
-      bound.step_s = std::max(bound.step_s,
-                              ends[static_cast<std::size_t>(transfer.after_task)] +
-                                  lanes[static_cast<std::size_t>(transfer.lane)].between(i, all));
+    for (const std::int32_t task : {transfer.after_task, transfer.after_host_task}) {
+      if (task >= 0) {
+        bound.step_s = std::max(bound.step_s,
+                                ends[static_cast<std::size_t>(task)] +
+                                    lanes[static_cast<std::size_t>(transfer.lane)].between(i, all));
+      }
     }
   }
   name_limit(bound);
@@ -173,7 +182,7 @@ Bound bound_of_plan(const Plan& plan,
 }
 
 Bound bound_of_workload(const Workload& workload,
-                        const std::vector<double>& family_seconds,
+                        const FamilySeconds& family_seconds,
                         const Hardware& hardware,
                         const Budgets& budgets) {
   std::vector<bool> used(workload.spans.size(), false);
@@ -206,7 +215,7 @@ Bound bound_of_workload(const Workload& workload,
                           ? state
                           : static_cast<double>(budgets.host_bytes - budgets.host_reserve_bytes);
   Bound bound;
-  bound.compute_s = least_compute(workload, family_seconds);
+  bound.compute_s = least_compute(workload, family_seconds, host_device(hardware) == nullptr);
   const double read_bytes = std::max(0.0, state - held);
   const double written_bytes = std::max(0.0, changing - held);
   bound.read_s = lane_seconds(find_lane(hardware, LaneKind::nvme_read), read_bytes);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "offload/plan/schedule.h"
+
 namespace parbuckle {
 namespace {
 
@@ -164,6 +166,34 @@ std::optional<ActivationPolicy> policy_of(const Workload& workload,
     }
   }
   return std::nullopt;
+}
+
+std::vector<SpanId> host_updatable(const Workload& workload) {
+  const auto reachable = [&](const Use& use) {
+    switch (workload.blocks[workload.spans[use.span.index()].blocks.front().index()].role) {
+      case Role::weight:
+      case Role::master_low:
+      case Role::moment1:
+      case Role::moment2:
+      case Role::gradient:
+      case Role::sparse_gradient:
+        return !always_resident(workload, use.span);
+      default:
+        return is_mirrored(workload, use.span) && use.access == Access::read;
+    }
+  };
+  std::vector<SpanId> spans;
+  std::vector<bool> refused(workload.spans.size(), false);
+  for (const Update& update : workload.updates) {
+    const std::vector<Use>& uses = update.task.uses;
+    refused[update.span.index()] =
+        refused[update.span.index()] || !std::all_of(uses.begin(), uses.end(), reachable);
+    spans.push_back(update.span);
+  }
+  std::sort(spans.begin(), spans.end());
+  spans.erase(std::unique(spans.begin(), spans.end()), spans.end());
+  std::erase_if(spans, [&](SpanId span) { return refused[span.index()]; });
+  return spans;
 }
 
 WaitsIn lower_place(const Choice& choice) {

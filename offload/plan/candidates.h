@@ -24,7 +24,8 @@ struct Forced {
   std::optional<WaitsIn> boundary;
   std::optional<WaitsIn> gradient;
   std::optional<std::int32_t> prefetch;
-  bool pin = true;  // false: nothing that can be streamed stays in memory
+  std::optional<LaneKind> updates;  // of all weights: compute or, beside a device, host_compute
+  bool pin = true;                  // false: nothing that can be streamed stays in memory
 };
 
 /// Fails where a forced choice does not exist for this workload (fused with clipping, group out of range).
@@ -36,6 +37,10 @@ Status check_forced(const Workload& workload, const Forced& forced);
 std::vector<Choice> base_choices(const Workload& workload,
                                  const Forced& forced,
                                  const std::vector<WaitsIn>& lower);
+
+/// Weights that the host's lane could update beside a device: their updates touch state, gradients and what the host has a
+/// mirror of, nothing else.
+std::vector<SpanId> host_updatable(const Workload& workload);
 
 /// Some unit has a backward of several stages, such as an output layer whose table is cut into parts: it may leave memory part by
 /// part (Choice::by_stage), at the price of reading the table again in the backward.

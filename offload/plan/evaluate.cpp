@@ -49,6 +49,22 @@ std::int64_t traffic(const std::vector<Visit>& visits) {
   return bytes;
 }
 
+// What tasks of the host's lane read and change of a span that exists once, in bytes.
+std::int64_t host_traffic(const Workload& workload, const Expanded& expanded, SpanId span) {
+  const auto object = static_cast<std::size_t>(expanded.uses.first_object[span.index()]);
+  std::int64_t bytes = 0;
+  for (const UseAt& use : expanded.uses.uses[object]) {
+    const Span& of = workload.spans[span.index()];
+    const std::int64_t size =
+        use.block < 0
+            ? of.bytes
+            : workload.blocks[of.blocks[static_cast<std::size_t>(use.block)].index()].bytes;
+    const int passes = use.access == Access::update ? 2 : 1;
+    bytes += use.lane == LaneKind::host_compute ? passes * size : 0;
+  }
+  return bytes;
+}
+
 bool is_gradient(Role role) {
   return role == Role::gradient || role == Role::sparse_gradient;
 }
@@ -108,14 +124,14 @@ class Pinning {
     pin.spread = spread_position(static_cast<std::uint32_t>(pins_.size()));
     PARBUCKLE_ASSIGN(pin.streamed,
                      visits_of_span(workload_, choice_, expanded_.chain, expanded_.uses, span));
-    const std::int64_t saved = traffic(pin.streamed);
-    if (saved == 0) {
-      return Status();
-    }
     Choice with = choice_;
     with.resident.push_back(span);
     PARBUCKLE_ASSIGN(pin.pinned,
                      visits_of_span(workload_, with, expanded_.chain, expanded_.uses, span));
+    const std::int64_t saved = traffic(pin.streamed) - traffic(pin.pinned);
+    if (saved == 0) {
+      return Status();
+    }
     pin.saved_per_byte =
         static_cast<double>(saved) / static_cast<double>(workload_.spans[span.index()].bytes);
     pins_.push_back(std::move(pin));
@@ -145,12 +161,13 @@ std::int64_t moved_bytes(const Plan& plan) {
 }
 
 Result<Evaluator> Evaluator::make(const Workload& workload, const Hardware& hardware) {
-  PARBUCKLE_ASSIGN(std::vector<double> seconds, family_seconds(workload, hardware));
+  PARBUCKLE_ASSIGN(FamilySeconds seconds, family_seconds(workload, hardware));
   return Evaluator(workload, hardware, std::move(seconds));
 }
 
 const Expanded& Evaluator::expanded(const Choice& choice) {
-  auto& slot = expanded_[{choice.group, choice.window, choice.by_stage, choice.alternative}];
+  auto& slot = expanded_[{
+      choice.group, choice.window, choice.by_stage, choice.alternative, choice.host_updates}];
   if (slot == nullptr) {
     auto made = std::make_unique<Expanded>();
     made->chain = expand(*workload_, choice);
@@ -161,11 +178,12 @@ const Expanded& Evaluator::expanded(const Choice& choice) {
 }
 
 double Evaluator::compute_seconds(const Choice& choice) {
-  double sum = 0;
+  double device = 0;
+  double host = 0;
   for (const ChainTask& task : expanded(choice).chain) {
-    sum += seconds_[task.family.index()];
+    (task.lane == LaneKind::host_compute ? host : device) += seconds_.of(task.family, task.lane);
   }
-  return sum;
+  return std::max(device, host);
 }
 
 Result<std::int64_t> Evaluator::least_arena(const Choice& choice, std::int64_t enough) {
@@ -213,7 +231,7 @@ Result<std::int64_t> Evaluator::least_host(const Choice& choice) {
   }
   const Expanded& e = expanded(choice);
   PARBUCKLE_ASSIGN(const Schedule made, schedule(*workload_, choice, e.chain, e.uses));
-  return place_tight(stage(*workload_, choice, made, e.tasks()).host).arena_bytes;
+  return place_tight(stage(*workload_, choice, e.chain, e.uses, made).host).arena_bytes;
 }
 
 Result<Choice> Evaluator::hosted(const Choice& choice, std::int64_t capacity, std::int64_t slack) {
@@ -231,14 +249,15 @@ Result<Choice> Evaluator::hosted(const Choice& choice, std::int64_t capacity, st
     const Block& block = workload_->blocks[workload_->spans[s].blocks.front().index()];
     const bool resident =
         std::find(choice.resident.begin(), choice.resident.end(), span) != choice.resident.end();
-    if (!block.persistent || resident || always_resident(*workload_, span)) {
+    const std::int64_t by_host = host_traffic(*workload_, e, span);
+    if (!block.persistent || (resident && by_host == 0) || always_resident(*workload_, span)) {
       continue;
     }
     PARBUCKLE_ASSIGN(const std::vector<Visit> visits,
                      visits_of_span(*workload_, with, e.chain, e.uses, span));
     const std::int64_t bytes = round_up(workload_->spans[s].bytes, page_bytes);
     candidates.push_back(
-        {span, bytes, static_cast<double>(traffic(visits)) / static_cast<double>(bytes)});
+        {span, bytes, static_cast<double>(traffic(visits) + by_host) / static_cast<double>(bytes)});
   }
   std::stable_sort(
       candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
@@ -291,7 +310,7 @@ Result<std::optional<Plan>> Evaluator::plan_in(const Choice& choice, const Capac
   }
   Plan plan;
   if (has_device()) {
-    const Staging staging = stage(*workload_, choice, made, e.tasks());
+    const Staging staging = stage(*workload_, choice, e.chain, e.uses, made);
     const std::int64_t host_ahead = choice.prefetch * visit_traffic_bytes(staging.host, e.uses);
     const Placement host = place(staging.host, e.tasks(), capacity.host, host_ahead);
     if (host.arena_bytes > capacity.host) {

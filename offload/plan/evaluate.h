@@ -16,10 +16,11 @@
 #include "offload/plan/order.h"
 #include "offload/plan/place.h"
 #include "offload/plan/schedule.h"
+#include "offload/plan/simulate.h"
 
 namespace parbuckle {
 
-/// A chain and its uses; depends on group, window, alternatives and by_stage only.
+/// A chain and its uses; depends on group, window, alternatives, by_stage and host updates only.
 struct Expanded {
   std::vector<ChainTask> chain;
   UseTable uses;
@@ -45,6 +46,9 @@ class Evaluator {
   /// Compute memory is a device's own: there is a link to it, and host memory is a tier below.
   [[nodiscard]] bool has_device() const { return has_lane(LaneKind::h2d); }
 
+  /// The host beside such a device has cores of its own.
+  [[nodiscard]] bool has_host_lane() const { return host_device(*hardware_) != nullptr; }
+
   /// Least arena of this choice in compute memory, fetching nothing ahead, or one of at most `enough` bytes.
   Result<std::int64_t> least_arena(const Choice& choice, std::int64_t enough = 0);
 
@@ -69,21 +73,23 @@ class Evaluator {
   /// Traffic of a typical unit visit where nothing is pinned.
   Result<std::int64_t> visit_traffic(const Choice& choice);
 
-  [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
+  [[nodiscard]] const FamilySeconds& seconds() const { return seconds_; }
+  /// Of the compute lane, or of the host's where that takes longer.
   [[nodiscard]] double compute_seconds(const Choice& choice);
   [[nodiscard]] int plans_made() const { return plans_made_; }
 
  private:
-  using Key = std::tuple<std::int32_t, Window, bool, std::vector<std::int32_t>>;
+  using Key =
+      std::tuple<std::int32_t, Window, bool, std::vector<std::int32_t>, std::vector<SpanId>>;
 
-  Evaluator(const Workload& workload, const Hardware& hardware, std::vector<double> seconds)
+  Evaluator(const Workload& workload, const Hardware& hardware, FamilySeconds seconds)
       : workload_(&workload), hardware_(&hardware), seconds_(std::move(seconds)) {}
 
   [[nodiscard]] bool has_lane(LaneKind kind) const;
 
   const Workload* workload_;
   const Hardware* hardware_;
-  std::vector<double> seconds_;  // per family
+  FamilySeconds seconds_;
   std::map<Key, std::unique_ptr<const Expanded>> expanded_;
   int plans_made_ = 0;
 };

@@ -49,15 +49,16 @@ Result<std::vector<double>> task_seconds(const Workload& workload,
                                          const Plan& plan,
                                          const Hardware& hardware,
                                          const StepFacts& facts) {
-  std::vector<std::vector<double>> at_shape;  // per shape, per family
+  std::vector<FamilySeconds> at_shape;  // per shape
   for (std::size_t shape = 0; shape < workload.shapes.size(); ++shape) {
-    PARBUCKLE_ASSIGN(std::vector<double> seconds, family_seconds(workload, hardware, shape));
+    PARBUCKLE_ASSIGN(FamilySeconds seconds, family_seconds(workload, hardware, shape));
     at_shape.push_back(std::move(seconds));
   }
   std::vector<double> seconds;
   seconds.reserve(plan.tasks.size());
   for (const Task& task : plan.tasks) {
-    seconds.push_back(at_shape[shape_of(workload, facts, task.micro_batch)][task.family.index()]);
+    seconds.push_back(
+        at_shape[shape_of(workload, facts, task.micro_batch)].of(task.family, task.lane));
   }
   return seconds;
 }

@@ -80,7 +80,14 @@ struct Group {
 class Expansion {
  public:
   Expansion(const Workload& workload, const Choice& choice)
-      : workload_(workload), choice_(choice), after_unit_(workload.units.size()) {}
+      : workload_(workload),
+        choice_(choice),
+        by_host_(workload.spans.size(), false),
+        after_unit_(workload.units.size()) {
+    for (const SpanId span : choice.host_updates) {
+      by_host_[span.index()] = true;
+    }
+  }
 
   std::vector<ChainTask> run() {
     const bool train = workload_.phase == Phase::train;
@@ -121,13 +128,26 @@ class Expansion {
             std::size_t stage,
             const TaskTemplate& from,
             std::int32_t micro_batch) {
-    ChainTask task{kind, from.family, unit, static_cast<std::int32_t>(stage), micro_batch, {}};
+    ChainTask task{kind,
+                   LaneKind::compute,
+                   from.family,
+                   unit,
+                   static_cast<std::int32_t>(stage),
+                   micro_batch,
+                   {}};
     task.uses.reserve(from.uses.size());
     for (const Use& use : from.uses) {
       const bool per_micro_batch = workload_.spans[use.span.index()].per_micro_batch;
       task.uses.push_back({use.span, use.block, per_micro_batch ? micro_batch : -1, use.access});
     }
     chain_.push_back(std::move(task));
+  }
+
+  void push(const Update& update, UnitId unit, std::size_t stage) {
+    push(TaskKind::update, unit, stage, update.task, -1);
+    if (by_host_[update.span.index()]) {
+      chain_.back().lane = LaneKind::host_compute;
+    }
   }
 
   void step_tasks(TaskKind kind, const std::vector<TaskTemplate>& templates) {
@@ -178,10 +198,10 @@ class Expansion {
       for (const TaskTemplate* const task : end[s]) {
         once(TaskKind::gradient_end, s, *task);
       }
-      for (const std::size_t update : after_unit_[unit]) {
-        const TaskTemplate& task = workload_.updates[update].task;
-        if (ready_stage(task, templates, end) == s) {
-          once(TaskKind::update, s, task);
+      for (const std::size_t index : after_unit_[unit]) {
+        const Update& update = workload_.updates[index];
+        if (ready_stage(update.task, templates, end) == s) {
+          push(update, UnitId(unit), s);
         }
       }
     }
@@ -287,11 +307,7 @@ class Expansion {
     chain_.clear();
     for (std::size_t i = 0; i <= in_order.size(); ++i) {
       for (const std::size_t update : before[i]) {
-        push(TaskKind::update,
-             unit_of[update],
-             stage_of[update],
-             workload_.updates[update].task,
-             -1);
+        push(workload_.updates[update], unit_of[update], stage_of[update]);
       }
       if (i < in_order.size()) {
         chain_.push_back(std::move(in_order[i]));
@@ -301,6 +317,7 @@ class Expansion {
 
   const Workload& workload_;
   const Choice& choice_;
+  std::vector<bool> by_host_;  // per span of a weight
   std::vector<ChainTask> chain_;
   std::vector<std::vector<std::size_t>> after_unit_;  // updates after this unit's gradient_end
   std::vector<std::size_t> late_;                     // all other updates

@@ -22,6 +22,7 @@ struct ChainUse {
 /// cut into parts has a stage for each part.
 struct ChainTask {
   TaskKind kind = TaskKind::forward;
+  LaneKind lane = LaneKind::compute;  // or host_compute
   FamilyId family;
   UnitId unit;                    // invalid for begin, turn, finish
   std::int32_t stage = 0;         // of the unit; an update's is that of the task it stands with
@@ -39,7 +40,8 @@ struct ChainTask {
 ///    there for the last time; otherwise (embedding tables, whose backward never reads them) as in lazy.
 /// gradient_begin tasks stand before the first stage that uses what they write, gradient_end tasks behind the last stage that
 /// changes what they use, so that the gradient of one part of a table need not wait for the other parts.
-/// Phases other than train have no backward and no updates.
+/// Phases other than train have no backward and no updates. Updates of `choice.host_updates` are on the host's lane, which
+/// keeps their order and waits for nothing else that stands between them.
 /// REQUIRES: check_workload(workload).ok(), choice made for this workload.
 std::vector<ChainTask> expand(const Workload& workload, const Choice& choice);
 

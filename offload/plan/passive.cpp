@@ -190,7 +190,7 @@ class PassivePlanner {
     }
     Plan plan;
     if (beside_device()) {
-      const Staging staging = stage(workload_, choice, made, tasks);
+      const Staging staging = stage(workload_, choice, chain, uses, made);
       const std::int64_t host_ahead = choice.prefetch * visit_traffic_bytes(staging.host, uses);
       const std::optional<Placement> host = place_around(staging.host, host_, tasks, host_ahead);
       if (!host) {
@@ -209,7 +209,7 @@ class PassivePlanner {
   const Workload& workload_;
   const Hardware& hardware_;
   std::span<const Surroundings> around_;
-  std::vector<double> seconds_;
+  FamilySeconds seconds_;
   Ground host_;
   Ground device_;
   std::vector<SpanId> resident_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -51,17 +52,39 @@ bool better(const Plan& a, const Plan& b) {
   return bytes_a != bytes_b ? bytes_a < bytes_b : a.host_arena_bytes < b.host_arena_bytes;
 }
 
+// Who may run the updates, of all weights at first.
+std::vector<LaneKind> update_lanes(const Workload& workload,
+                                   const Forced& forced,
+                                   const Evaluator& evaluator) {
+  if (forced.updates) {
+    return {*forced.updates};
+  }
+  const bool host = evaluator.has_host_lane() && !host_updatable(workload).empty();
+  return host ? std::vector<LaneKind>{LaneKind::compute, LaneKind::host_compute}
+              : std::vector<LaneKind>{LaneKind::compute};
+}
+
 using Base = Room::Base;
 
 Result<std::vector<Base>> measure_bases(const Workload& workload,
                                         const Forced& forced,
                                         Evaluator& evaluator) {
   PARBUCKLE_TRY(check_forced(workload, forced));
+  if (forced.updates == LaneKind::host_compute && !evaluator.has_host_lane()) {
+    return invalid(
+        "--optimizer-device cpu: needs a device with memory of its own and cores of the host "
+        "beside it");
+  }
   std::vector<Base> bases;
-  for (Choice& choice : base_choices(workload, forced, lower_places(evaluator))) {
-    PARBUCKLE_ASSIGN(const std::int64_t arena, evaluator.least_arena(choice));
-    PARBUCKLE_ASSIGN(const std::int64_t host, evaluator.least_host(choice));
-    bases.push_back({std::move(choice), arena, host});
+  for (const LaneKind lane : update_lanes(workload, forced, evaluator)) {
+    for (Choice& choice : base_choices(workload, forced, lower_places(evaluator))) {
+      if (lane == LaneKind::host_compute) {
+        choice.host_updates = host_updatable(workload);
+      }
+      PARBUCKLE_ASSIGN(const std::int64_t arena, evaluator.least_arena(choice));
+      PARBUCKLE_ASSIGN(const std::int64_t host, evaluator.least_host(choice));
+      bases.push_back({std::move(choice), arena, host});
+    }
   }
   return bases;
 }
@@ -105,6 +128,7 @@ class Search {
     PARBUCKLE_TRY(try_bases(bases));
     PARBUCKLE_TRY(tune_memory());
     PARBUCKLE_TRY(tune_units());
+    PARBUCKLE_TRY(tune_updates());
     return tune_memory();
   }
 
@@ -218,6 +242,61 @@ class Search {
       }
     }
     return Status();
+  }
+
+  // Gives updates to the other lane, first many, then few, from the first weights and from the last, as long as the step gets
+  // shorter.
+  Status tune_updates() {
+    if (!best_ || forced_.updates || !evaluator_.has_host_lane()) {
+      return Status();
+    }
+    const std::vector<SpanId> all = host_updatable(workload_);
+    for (const bool to_host : {false, true}) {
+      for (const bool from_first : {true, false}) {
+        std::size_t many = updates_on(best_->choice, all, !to_host).size();
+        while (many > 0) {
+          Choice choice = best_->choice;
+          std::vector<SpanId> moved = updates_on(choice, all, !to_host);
+          moved = from_first ? std::vector<SpanId>(moved.begin(), moved.begin() + ptrdiff(many))
+                             : std::vector<SpanId>(moved.end() - ptrdiff(many), moved.end());
+          std::vector<SpanId> host;
+          if (to_host) {
+            std::set_union(choice.host_updates.begin(),
+                           choice.host_updates.end(),
+                           moved.begin(),
+                           moved.end(),
+                           std::back_inserter(host));
+          } else {
+            std::set_difference(choice.host_updates.begin(),
+                                choice.host_updates.end(),
+                                moved.begin(),
+                                moved.end(),
+                                std::back_inserter(host));
+          }
+          choice.host_updates = std::move(host);
+          PARBUCKLE_ASSIGN(const bool helped, try_pinned(choice, 2));
+          many =
+              helped ? std::min(many, updates_on(best_->choice, all, !to_host).size()) : many / 2;
+        }
+      }
+    }
+    return Status();
+  }
+
+  static std::ptrdiff_t ptrdiff(std::size_t count) { return static_cast<std::ptrdiff_t>(count); }
+
+  // Of `all`, sorted.
+  static std::vector<SpanId> updates_on(const Choice& choice,
+                                        const std::vector<SpanId>& all,
+                                        bool host) {
+    std::vector<SpanId> found;
+    for (const SpanId span : all) {
+      if (std::binary_search(choice.host_updates.begin(), choice.host_updates.end(), span) ==
+          host) {
+        found.push_back(span);
+      }
+    }
+    return found;
   }
 
   std::size_t count(const Choice& choice, ActivationPolicy policy) const {

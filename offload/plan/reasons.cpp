@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "parbuckle/units.h"
@@ -23,6 +24,10 @@ std::vector<std::pair<std::string, std::string>> answers(const Workload& workloa
   std::vector<std::pair<std::string, std::string>> found{{"order", order_name(workload, c)}};
   if (workload.phase == Phase::train) {
     found.emplace_back("optimizer window", std::string(to_string(c.window)));
+    if (plan.device_arena_bytes > 0) {
+      const bool mixed = !c.host_updates.empty() && c.host_updates != host_updatable(workload);
+      found.emplace_back("optimizer", mixed ? "a mixture of places" : optimizer_name(workload, c));
+    }
     found.emplace_back("activations", policies);
     found.emplace_back("boundaries", place_name(c.boundary));
     if (has_stages(workload)) {
@@ -71,6 +76,20 @@ std::string order_name(const Workload& workload, const Choice& choice) {
     return "layer-major";
   }
   return "groups of " + std::to_string(choice.group) + " micro-batches";
+}
+
+std::string optimizer_name(const Workload& workload, const Choice& choice) {
+  if (choice.host_updates.empty()) {
+    return "on the device";
+  }
+  std::set<SpanId> weights;
+  for (const Update& update : workload.updates) {
+    weights.insert(update.span);
+  }
+  return choice.host_updates.size() == weights.size()
+             ? "on cpu"
+             : "on cpu for " + std::to_string(choice.host_updates.size()) + " of " +
+                   std::to_string(weights.size()) + " weights";
 }
 
 std::string policy_name(const Workload& workload, const Choice& choice) {

@@ -18,6 +18,9 @@ std::string order_name(const Workload& workload, const Choice& choice);
 /// How an output layer of several stages uses memory.
 std::string stages_name(const Choice& choice);
 
+/// "on the device", "on cpu", "on cpu for 12 of 60 weights".
+std::string optimizer_name(const Workload& workload, const Choice& choice);
+
 /// "keep 40, spill 20": units that save something, by policy.
 std::string policy_name(const Workload& workload, const Choice& choice);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -34,8 +35,14 @@ struct Run {
 struct Object {
   SpanId span;
   std::int32_t micro_batch = -1;
-  const std::vector<UseAt>* uses = nullptr;
+  const std::vector<UseAt>* all = nullptr;   // in chain order
+  const std::vector<UseAt>* uses = nullptr;  // those of the compute lane
+  [[nodiscard]] bool by_host() const { return uses->size() < all->size(); }
 };
+
+bool covers(const UseAt& use, std::size_t block) {
+  return use.block < 0 || at(use.block) == block;
+}
 
 class Scheduler {
  public:
@@ -70,8 +77,15 @@ class Scheduler {
     const std::int32_t first = uses_.first_object[span.index()];
     const std::int32_t end = uses_.first_object[span.index() + 1];
     for (std::int32_t object = first; object < end; ++object) {
+      const std::vector<UseAt>& all = uses_.uses[at(object)];
+      const auto on_host = [](const UseAt& use) { return use.lane == LaneKind::host_compute; };
+      std::vector<UseAt> here;
+      const bool by_host = std::any_of(all.begin(), all.end(), on_host);
+      if (by_host) {
+        std::remove_copy_if(all.begin(), all.end(), std::back_inserter(here), on_host);
+      }
       PARBUCKLE_TRY(
-          plan_object({span, per_micro_batch ? object - first : -1, &uses_.uses[at(object)]}));
+          plan_object({span, per_micro_batch ? object - first : -1, &all, by_host ? &here : &all}));
     }
     return Status();
   }
@@ -81,10 +95,11 @@ class Scheduler {
     for (std::int32_t task = 0; task < tasks(); ++task) {
       const ChainTask& now = chain_[at(task)];
       const std::int64_t bytes = workload_.families[now.family.index()].scratch_bytes;
-      if (bytes == 0) {
+      if (bytes == 0 || now.lane == LaneKind::host_compute) {
         continue;
       }
       const bool continues = task > 0 && chain_[at(task - 1)].family == now.family &&
+                             chain_[at(task - 1)].lane == now.lane &&
                              chain_[at(task - 1)].unit == now.unit;
       if (continues) {
         out_.scratch[at(task)] = out_.scratch[at(task - 1)];
@@ -136,15 +151,16 @@ class Scheduler {
         visit, inside ? block_of(object, at(use.block)).span_offset : 0};
   }
 
-  // Where an object waits between its visits.
+  // Where an object waits between its visits. What the host's lane uses never waits in compute memory.
   [[nodiscard]] WaitsIn place_of(const Object& object) const {
-    if (resident_[object.span.index()]) {
+    if (resident_[object.span.index()] && !object.by_host()) {
       return WaitsIn::compute;
     }
     switch (block_of(object, 0).role) {
       case Role::gradient:
       case Role::sparse_gradient:
-        return choice_.gradient;
+        return object.by_host() && choice_.gradient == WaitsIn::compute ? WaitsIn::host
+                                                                        : choice_.gradient;
       case Role::activation: {
         const UnitId unit = chain_[at(object.uses->front().task)].unit;
         return unit.valid() ? choice_.activation[unit.index()] : WaitsIn::compute;
@@ -170,10 +186,14 @@ class Scheduler {
 
   Status plan_object(const Object& object) {
     const bool persistent = block_of(object, 0).persistent;
-    if (always_resident(workload_, object.span) || (persistent && resident_[object.span.index()])) {
+    const bool pinned = resident_[object.span.index()];
+    if (always_resident(workload_, object.span) || (persistent && pinned && !object.by_host())) {
       Visit visit = blank(object, -1);
       visit.resident = true;
       visit.held[0] = {0, tasks() - 1};
+      if (object.by_host()) {
+        show_to_host(object, visit);
+      }
       const std::int32_t id = add(std::move(visit));
       for (const UseAt& use : *object.uses) {
         bind(object, use, id);
@@ -184,11 +204,38 @@ class Scheduler {
       return Status();
     }
     const bool kept = !persistent && place_of(object) == WaitsIn::compute;
-    std::vector<Run> runs = split(object, kept);
+    // A weight that the host updates is new in every step: kept, it is fetched once.
+    std::vector<Run> runs = split(object, kept || (persistent && pinned));
     for (std::size_t r = 0; r < runs.size(); ++r) {
       PARBUCKLE_TRY(kept ? keep(object, runs[r]) : stream(object, runs, r));
     }
     return Status();
+  }
+
+  // A block that both memories hold always goes up after its last change before the host's lane reads it.
+  void show_to_host(const Object& object, Visit& visit) const {
+    for (std::size_t b = 0; b < span_of(object.span).blocks.size(); ++b) {
+      std::int32_t changed = -1;
+      const auto show = [&] {
+        if (changed >= 0) {
+          const Block& block = block_of(object, b);
+          visit.drains.push_back(
+              {span_of(object.span).blocks[b], block.span_offset, transfer_bytes(block), changed});
+          changed = -1;
+        }
+      };
+      for (const UseAt& use : *object.all) {
+        if (!covers(use, b)) {
+          continue;
+        }
+        if (use.lane == LaneKind::host_compute) {
+          show();
+        } else if (use.access != Access::read) {
+          changed = use.task;
+        }
+      }
+      show();  // for the next step
+    }
   }
 
   // Runs of uses in consecutive unit visits; one run if the object never leaves.
@@ -304,7 +351,7 @@ class Scheduler {
         }
         visit.fetches.push_back({id, offset, transfer_bytes(block), now.first});
       }
-      if (now.changed >= 0 && (block.persistent || read_later(runs, r, b))) {
+      if (now.changed >= 0 && (block.persistent || read_later(object, now, b))) {
         visit.drains.push_back({id, offset, transfer_bytes(block), now.changed});
       }
     }
@@ -318,14 +365,21 @@ class Scheduler {
     return std::any_of(runs.begin(), from, changes) || std::any_of(from, runs.end(), changes);
   }
 
-  static bool read_later(const std::vector<Run>& runs, std::size_t r, std::size_t b) {
-    for (std::size_t ahead = 1; ahead <= runs.size(); ++ahead) {
-      const BlockRun& next = runs[(r + ahead) % runs.size()].blocks[b];
-      if (next.used) {
-        return !next.starts_with_write;
+  // Whether the host's lane reads what this run left, or the next use after the run, in this step or the next, needs it.
+  static bool read_later(const Object& object, const BlockRun& run, std::size_t b) {
+    const UseAt* next = nullptr;
+    for (const UseAt& use : *object.all) {
+      if (!covers(use, b)) {
+        continue;
+      }
+      if (use.lane == LaneKind::host_compute && use.task > run.changed && use.task < run.last) {
+        return true;
+      }
+      if (next == nullptr || (next->task <= run.last && use.task > run.last)) {
+        next = &use;
       }
     }
-    return false;
+    return next != nullptr && next->access != Access::write;
   }
 
   const Workload& workload_;
@@ -354,8 +408,9 @@ UseTable collect_uses(const Workload& workload,
   UnitId unit;
   std::int32_t stage = 0;
   for (std::size_t i = 0; i < chain.size(); ++i) {
-    // Tasks of no unit (turn, finish) interrupt nothing.
-    if (chain[i].unit.valid() && (chain[i].unit != unit || (by_stage && chain[i].stage != stage))) {
+    // Tasks of no unit (turn, finish) interrupt nothing, and neither do those of the host's lane.
+    const bool here = chain[i].unit.valid() && chain[i].lane == LaneKind::compute;
+    if (here && (chain[i].unit != unit || (by_stage && chain[i].stage != stage))) {
       unit = chain[i].unit;
       stage = chain[i].stage;
       ++unit_visit;
@@ -365,8 +420,11 @@ UseTable collect_uses(const Workload& workload,
       const ChainUse& use = chain[i].uses[u];
       const std::int32_t object =
           table.first_object[use.span.index()] + std::max(use.micro_batch, 0);
-      table.uses[at(object)].push_back(
-          {static_cast<std::int32_t>(i), static_cast<std::int32_t>(u), use.block, use.access});
+      table.uses[at(object)].push_back({static_cast<std::int32_t>(i),
+                                        static_cast<std::int32_t>(u),
+                                        use.block,
+                                        use.access,
+                                        chain[i].lane});
     }
   }
   return table;

@@ -68,6 +68,7 @@ struct Schedule {
   std::vector<Visit> visits;
   std::vector<std::vector<VisitOperand>> operands;  // per task, like ChainTask::uses
   std::vector<std::int32_t> scratch;                // per task: its scratch visit, -1 if none
+  // Operands and scratch of tasks on the host's lane are left to stage().
 };
 
 struct UseAt {
@@ -75,12 +76,13 @@ struct UseAt {
   std::int32_t use = 0;  // position in ChainTask::uses
   std::int32_t block = -1;
   Access access = Access::read;
+  LaneKind lane = LaneKind::compute;
 };
 
 /// The uses of every span instance ("object": a span, or a span of one micro-batch) in chain order.
 struct UseTable {
   std::vector<std::int32_t>
-      unit_visit;  // per task: number of its run of consecutive tasks of one unit (or stage)
+      unit_visit;  // per task: number of its run of consecutive tasks of one unit (or stage) on the compute lane
   std::vector<std::int32_t> first_object;  // per span, and one past the last
   std::vector<std::vector<UseAt>> uses;    // per object
 };

@@ -2,7 +2,8 @@
 //
 // What a visit fetches comes from a home in host memory, or through a staging range that the drive fills; what it drains goes the
 // same ways back. Activations and gradients that wait in the host hold a range there from their first drain to their last fetch.
-// What the host writes and reads itself around a step (batches, scalars, statistics) has a mirror there.
+// What the host writes and reads itself around a step (batches, scalars, statistics) has a mirror there. Tasks of the host's
+// lane work on all of these where they are; what they need from the drive has visits of its own.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +23,18 @@ struct HostRange {
 };
 
 struct Staging {
-  Schedule host;                              // visits alone: no task computes in host memory
+  Schedule host;  // operands and scratch: of the host lane's tasks
+  std::vector<std::int32_t>
+      own;  // host visits that the drive fills for the host's lane, or empties
   std::vector<std::vector<HostRange>> fetch;  // per visit of device memory, like its fetches
   std::vector<std::vector<HostRange>> drain;  // like its drains
 };
 
-/// `tasks`: of the chain that `device` was made for, under `choice`.
+/// `device` was made for this chain and choice.
 Staging stage(const Workload& workload,
               const Choice& choice,
-              const Schedule& device,
-              std::int32_t tasks);
+              const std::vector<ChainTask>& chain,
+              const UseTable& uses,
+              const Schedule& device);
 
 }  // namespace parbuckle

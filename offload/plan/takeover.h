@@ -13,12 +13,10 @@
 
 namespace parbuckle {
 
-inline constexpr std::size_t lane_kinds = 5;
-
 /// What must be over before a range may be used. Lanes are first in, first out: the last transfer of each is enough.
 struct Ready {
-  std::int32_t after_task = -1;
-  std::array<std::int32_t, lane_kinds> after{-1, -1, -1, -1, -1};  // transfer ids by LaneKind
+  std::int32_t after_task = -1;  // of the lane that works in this arena
+  std::array<std::int32_t, lane_kind_count> after{-1, -1, -1, -1, -1, -1};  // transfers by LaneKind
 };
 
 /// What frees the range of a visit: its last task, and the last transfer that takes its content away.

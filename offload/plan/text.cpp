@@ -40,6 +40,9 @@ std::string choices(const Workload& workload, const Plan& plan) {
     text += line("window",
                  std::string(to_string(c.window)) +
                      (workload.clipping ? ", gradients clipped" : ", no clipping"));
+    if (plan.device_arena_bytes > 0) {
+      text += line("optimizer", optimizer_name(workload, c));
+    }
     text +=
         line("activations", policy_name(workload, c) + "; boundaries " + place_name(c.boundary));
     if (has_stages(workload)) {
@@ -129,6 +132,7 @@ std::string times(const Plan& plan) {
          line("bound",
               "compute " + format_seconds(b.compute_s) + ", read " + format_seconds(b.read_s) +
                   ", write " + format_seconds(b.write_s) + ", both " + format_seconds(b.duplex_s) +
+                  (b.host_s > 0 ? ", cpu " + format_seconds(b.host_s) : "") +
                   (plan.device_arena_bytes > 0 ? ", to device " + format_seconds(b.down_s) +
                                                      ", from device " + format_seconds(b.up_s)
                                                : ""));

@@ -61,6 +61,10 @@ class Structure {
     return plan_.device_arena_bytes > 0 ? Tier::device : Tier::host;
   }
 
+  [[nodiscard]] Tier tier_of(const Task& task) const {
+    return task.lane == LaneKind::host_compute ? Tier::host : compute_tier();
+  }
+
   [[nodiscard]] std::int64_t arena_bytes(Tier tier) const {
     return tier == Tier::device ? plan_.device_arena_bytes : plan_.host_arena_bytes;
   }
@@ -77,6 +81,10 @@ class Structure {
     }
     expect(!(workload_.clipping && c.window == Window::fused),
            "choice: window fused with clipping: the norm is not known before the updates");
+    expect(c.host_updates.empty() || plan_.device_arena_bytes > 0,
+           "choice: updates beside a device, and the host computes");
+    expect(std::is_sorted(c.host_updates.begin(), c.host_updates.end()),
+           "choice: host_updates is not in order");
   }
 
   void allocation(const Allocation& a, const std::string& name) {
@@ -110,6 +118,7 @@ class Structure {
     expect(in(t.family, workload_.families), name + ": no such family");
     expect(!t.unit.valid() || in(t.unit, workload_.units), name + ": no such unit");
     expect(t.micro_batch < workload_.micro_batches, name + ": no such micro-batch");
+    lane(t, name);
     for (const TaskOperand& operand : t.operands) {
       if (!in(operand.allocation, plan_.allocations)) {
         faults_.push_back(name + ": an operand has no allocation");
@@ -118,7 +127,7 @@ class Structure {
       const Allocation& a = plan_.allocations[operand.allocation.index()];
       expect(fits(operand.offset, 1, a.bytes) && a.span.valid(),
              name + ": an operand lies outside its allocation");
-      expect(a.tier == compute_tier(), name + ": an operand is not in compute memory");
+      expect(a.tier == tier_of(t), name + ": an operand is not in the memory of its lane");
     }
     for (const TransferId id : t.waits) {
       expect(in(id, plan_.transfers), name + ": waits for a transfer that does not exist");
@@ -128,14 +137,37 @@ class Structure {
     }
   }
 
+  void lane(const Task& t, const std::string& name) {
+    const bool on_host = t.lane == LaneKind::host_compute;
+    expect(on_host || t.lane == LaneKind::compute, name + ": not on a lane that runs tasks");
+    expect(!on_host || (t.kind == TaskKind::update && plan_.device_arena_bytes > 0),
+           name + ": on the host's lane, and no update beside a device");
+    const auto others = static_cast<std::int32_t>(plan_.tasks.size());
+    expect(t.after_task < others &&
+               (t.after_task < 0 ||
+                plan_.tasks[static_cast<std::size_t>(t.after_task)].lane != t.lane),
+           name + ": after_task is no task of the other lane");
+    // Which lane updates a weight is the choice's.
+    for (const TaskOperand& operand : t.operands) {
+      if (t.kind == TaskKind::update && in(operand.allocation, plan_.allocations) &&
+          operand.access != Access::read) {
+        const Allocation& a = plan_.allocations[operand.allocation.index()];
+        const std::vector<SpanId>& chosen = plan_.choice.host_updates;
+        expect(a.role != Role::weight ||
+                   std::binary_search(chosen.begin(), chosen.end(), a.span) == on_host,
+               name + ": not on the lane that was chosen for " + a.what);
+      }
+    }
+  }
+
   void scratch(const Task& t, const std::string& name) {
     const std::int64_t need = workload_.families[t.family.index()].scratch_bytes;
     expect(t.scratch_bytes >= need, name + ": scratch is too small");
     expect(t.scratch_offset % page_bytes == 0 &&
-               fits(t.scratch_offset, t.scratch_bytes, arena_bytes(compute_tier())),
+               fits(t.scratch_offset, t.scratch_bytes, arena_bytes(tier_of(t))),
            name + ": scratch outside the arena");
     const auto holds = [&](const Allocation& a) {
-      return !a.span.valid() && a.tier == compute_tier() && a.offset <= t.scratch_offset &&
+      return !a.span.valid() && a.tier == tier_of(t) && a.offset <= t.scratch_offset &&
              a.offset + a.bytes >= t.scratch_offset + t.scratch_bytes;
     };
     expect(t.scratch_bytes == 0 ||
@@ -158,11 +190,17 @@ class Structure {
     if (link) {
       keeps(t, t.host, t.host_offset, Tier::host, name);
     }
-    expect(t.after_task < static_cast<std::int32_t>(plan_.tasks.size()),
-           name + ": waits for a task that does not exist");
+    waits_for(t.after_task, LaneKind::compute, name);
+    waits_for(t.after_host_task, LaneKind::host_compute, name);
     for (const TransferId id : t.after_transfers) {
       expect(in(id, plan_.transfers), name + ": waits for a transfer that does not exist");
     }
+  }
+
+  void waits_for(std::int32_t task, LaneKind lane, const std::string& name) {
+    expect(task < static_cast<std::int32_t>(plan_.tasks.size()) &&
+               (task < 0 || plan_.tasks[static_cast<std::size_t>(task)].lane == lane),
+           name + ": waits for a task that does not exist on that lane");
   }
 
   // The allocation is of that tier and keeps the transfer's block at `offset`.

@@ -16,7 +16,7 @@
 namespace parbuckle::validation {
 namespace {
 
-constexpr std::size_t lane_count = 5;  // LaneKind; tasks are on LaneKind::compute
+constexpr std::size_t lane_count = lane_kind_count;  // by LaneKind
 
 struct Event {
   std::size_t lane = 0;
@@ -32,7 +32,7 @@ struct Event {
 struct History {
   std::int32_t write_lane = -1;
   std::int32_t write_position = -1;
-  std::array<std::int32_t, lane_count> reads{-1, -1, -1, -1, -1};
+  std::array<std::int32_t, lane_count> reads{-1, -1, -1, -1, -1, -1};
 
   [[nodiscard]] bool may_read(const Event& event) const {
     return write_lane < 0 || event.clock[static_cast<std::size_t>(write_lane)] > write_position;
@@ -80,6 +80,12 @@ struct Extent {
   std::int64_t end = 0;
 };
 
+// Of the blocks that a task reads and changes, in the order of its operands.
+struct Versions {
+  std::vector<std::int32_t> read;
+  std::vector<std::int32_t> written;
+};
+
 // One arena, cut into cells.
 struct Arena {
   std::vector<std::int64_t> cuts;  // begin of each cell
@@ -104,6 +110,7 @@ class Replay {
   void run() {
     build_events();
     cut_cells();
+    count_versions();
     if (!order_events()) {
       return;
     }
@@ -137,16 +144,22 @@ class Replay {
     };
     const std::size_t tasks = plan_.tasks.size();
     for (std::size_t t = 0; t < tasks; ++t) {
-      join(t, static_cast<std::size_t>(LaneKind::compute));
-      for (const TransferId id : plan_.tasks[t].waits) {
+      const Task& task = plan_.tasks[t];
+      join(t, static_cast<std::size_t>(task.lane));
+      if (task.after_task >= 0) {
+        events_[t].after.push_back(static_cast<std::size_t>(task.after_task));
+      }
+      for (const TransferId id : task.waits) {
         events_[t].after.push_back(tasks + id.index());
       }
     }
     for (std::size_t i = 0; i < plan_.transfers.size(); ++i) {
       const Transfer& transfer = plan_.transfers[i];
       join(tasks + i, static_cast<std::size_t>(transfer.lane));
-      if (transfer.after_task >= 0) {
-        events_[tasks + i].after.push_back(static_cast<std::size_t>(transfer.after_task));
+      for (const std::int32_t task : {transfer.after_task, transfer.after_host_task}) {
+        if (task >= 0) {
+          events_[tasks + i].after.push_back(static_cast<std::size_t>(task));
+        }
       }
       for (const TransferId id : transfer.after_transfers) {
         events_[tasks + i].after.push_back(tasks + id.index());
@@ -219,8 +232,9 @@ class Replay {
     return found;
   }
 
-  [[nodiscard]] Tier compute_tier() const {
-    return plan_.device_arena_bytes > 0 ? Tier::device : Tier::host;
+  [[nodiscard]] Tier tier_of(const Task& task) const {
+    return plan_.device_arena_bytes > 0 && task.lane == LaneKind::compute ? Tier::device
+                                                                          : Tier::host;
   }
   Arena& arena(Tier tier) { return tier == Tier::device ? device_ : host_; }
 
@@ -233,7 +247,7 @@ class Replay {
       }
     }
     for (const Task& t : plan_.tasks) {
-      arena(compute_tier()).cut_at(t.scratch_offset, t.scratch_offset + t.scratch_bytes);
+      arena(tier_of(t)).cut_at(t.scratch_offset, t.scratch_offset + t.scratch_bytes);
     }
     device_.finish_cuts();
     host_.finish_cuts();
@@ -300,6 +314,30 @@ class Replay {
     }
   }
 
+  // Versions are counted along Plan::tasks: with two compute lanes the order in time may be another one, and each task must
+  // still read what the tasks before it in the list have left.
+  void count_versions() {
+    for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+      const Task& task = plan_.tasks[t];
+      Versions versions;
+      std::vector<Instance> changes;
+      for (std::size_t i = 0; i < task.operands.size(); ++i) {
+        for (const Extent& extent : covered(task.operands[i], templates_[t]->uses[i])) {
+          if (task.operands[i].access != Access::write) {
+            versions.read.push_back(newest_[extent.what]);
+          }
+          if (task.operands[i].access != Access::read) {
+            changes.push_back(extent.what);
+          }
+        }
+      }
+      for (const Instance& what : changes) {
+        versions.written.push_back(++newest_[what]);
+      }
+      versions_.push_back(std::move(versions));
+    }
+  }
+
   // The blocks that an operand covers.
   [[nodiscard]] std::vector<Extent> covered(const TaskOperand& operand, const Use& use) const {
     std::vector<Extent> found;
@@ -320,12 +358,13 @@ class Replay {
     const std::string event =
         "task " + std::to_string(t) + " (" + workload_.families[task.family.index()].name + ")";
     std::vector<Extent> changes;
+    auto read = versions_[t].read.begin();
     for (std::size_t i = 0; i < task.operands.size(); ++i) {
       const TaskOperand& operand = task.operands[i];
       const bool resident = plan_.allocations[operand.allocation.index()].resident;
       for (const Extent& extent : covered(operand, templates_[t]->uses[i])) {
         if (operand.access != Access::write) {
-          read_memory(event, extent, newest_[extent.what], resident);
+          read_memory(event, extent, *read++, resident);
         }
         if (operand.access != Access::read) {
           changes.push_back(extent);
@@ -334,11 +373,11 @@ class Replay {
     }
     if (task.scratch_bytes > 0) {
       const Extent scratch{
-          {-1, -1}, compute_tier(), task.scratch_offset, task.scratch_offset + task.scratch_bytes};
+          {-1, -1}, tier_of(task), task.scratch_offset, task.scratch_offset + task.scratch_bytes};
       write_memory(event, scratch, 0);
     }
-    for (const Extent& extent : changes) {
-      write_memory(event, extent, ++newest_[extent.what]);
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      write_memory(event, changes[i], versions_[t].written[i]);
     }
   }
 
@@ -364,6 +403,7 @@ class Replay {
                      copy_from(event, t, t.allocation, t.offset));
         break;
       case LaneKind::compute:
+      case LaneKind::host_compute:
         break;
     }
   }
@@ -483,7 +523,8 @@ class Replay {
   std::vector<std::vector<Extent>> extents_;  // per allocation
   Arena device_;
   Arena host_;
-  std::map<Instance, std::int32_t> newest_;
+  std::vector<Versions> versions_;           // per task
+  std::map<Instance, std::int32_t> newest_;  // after all tasks
   std::map<Instance, Stored> stored_;
   std::vector<std::pair<const Cell*, Content>> assumed_;
 };

@@ -22,6 +22,11 @@ inline Tier compute_tier(const Plan& plan) {
   return plan.device_arena_bytes > 0 ? Tier::device : Tier::host;
 }
 
+/// Where this one does: those of the host's lane in host memory.
+inline Tier tier_of(const Plan& plan, const Task& task) {
+  return task.lane == LaneKind::host_compute ? Tier::host : compute_tier(plan);
+}
+
 inline std::int64_t arena_bytes(const Plan& plan, Tier tier) {
   return tier == Tier::device ? plan.device_arena_bytes : plan.host_arena_bytes;
 }

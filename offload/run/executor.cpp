@@ -10,7 +10,9 @@
 namespace parbuckle {
 
 Executor::Executor(const ExecutorParts& parts, const ExecutorOptions& options)
-    : parts_(parts), options_(options), progress_(parts.plan->transfers.size()) {
+    : parts_(parts),
+      options_(options),
+      progress_(parts.plan->tasks.size(), parts.plan->transfers.size()) {
   arenas_.host = parts.arena != nullptr ? parts.arena->data() : nullptr;
   arenas_.device = parts.device_memory != nullptr ? parts.device_memory->data() : nullptr;
 }
@@ -30,7 +32,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts& parts,
   PARBUCKLE_TRY(executor->set_up_homes());
   executor->set_up_mirrors();
   PARBUCKLE_TRY(executor->set_up_lanes());
-  PARBUCKLE_TRY(executor->set_up_compute());
+  PARBUCKLE_TRY(executor->set_up_tasks());
   return executor;
 }
 
@@ -186,39 +188,60 @@ Status Executor::set_up_lanes() {
                           .host = host,
                           .bytes = transfer.bytes,
                           .after_task = transfer.after_task,
+                          .after_host_task = transfer.after_host_task,
                           .after_transfers = transfer.after_transfers});
   }
   return {};
 }
 
-Status Executor::set_up_compute() {
+Status Executor::set_up_tasks() {
   const Plan& plan = *parts_.plan;
-  std::vector<bool> used(parts_.programs.size(), false);
   bool seen_update = false;
   bool seen_backward = false;
+  bool on_host = false;
+  std::size_t last_on_device = 0;
   for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
     const Task& task = plan.tasks[t];
     TaskSlot slot{.executor = this, .index = t};
     seen_backward = seen_backward || task.kind == TaskKind::backward;
     if (task.kind == TaskKind::update) {
       slot.pending = !seen_backward;
-      slot.first_update = seen_backward && !std::exchange(seen_update, true);
+      if (seen_backward && !std::exchange(seen_update, true)) {
+        tasks_[last_on_device].decides = true;
+      }
     }
     for (const TaskOperand& operand : task.operands) {
       slot.regions.push_back(address(operand.allocation) + operand.offset);
     }
     tasks_.push_back(std::move(slot));
-    for (const ProgramId program : parts_.workload->families[task.family.index()].programs) {
-      used[program.index()] = true;
-    }
+    on_host = on_host || task.lane == LaneKind::host_compute;
+    last_on_device = task.lane == LaneKind::compute ? t : last_on_device;
   }
   timeline_.tasks.resize(plan.tasks.size());
   timeline_.transfers.resize(plan.transfers.size());
-  PARBUCKLE_ASSIGN(stream_, parts_.device->create_stream());
-  PARBUCKLE_ASSIGN(step_end_, parts_.device->create_event());
+  PARBUCKLE_TRY(set_up_compute(compute_[0], LaneKind::compute, *parts_.device, parts_.op_table));
+  if (!on_host) {
+    return {};
+  }
+  if (parts_.host_device == nullptr) {
+    return internal_error(
+        "the plan has tasks for the host beside the device and nothing runs them");
+  }
+  return set_up_compute(compute_[1], LaneKind::host_compute, *parts_.host_device, parts_.host_ops);
+}
+
+Status Executor::set_up_compute(ComputeSlot& slot, LaneKind lane, Device& on, OpTable ops) {
+  std::vector<bool> used(parts_.programs.size(), false);
+  for (const Task& task : parts_.plan->tasks) {
+    for (const ProgramId program : parts_.workload->families[task.family.index()].programs) {
+      used[program.index()] = used[program.index()] || task.lane == lane;
+    }
+  }
+  PARBUCKLE_ASSIGN(slot.stream, on.create_stream());
+  PARBUCKLE_ASSIGN(slot.end, on.create_event());
   PARBUCKLE_ASSIGN(ProgramRunner runner,
-                   ProgramRunner::create(parts_.programs, used, parts_.op_table, *stream_));
-  programs_ = std::make_unique<ProgramRunner>(std::move(runner));
+                   ProgramRunner::create(parts_.programs, used, ops, *slot.stream));
+  slot.programs = std::make_unique<ProgramRunner>(std::move(runner));
   return {};
 }
 
@@ -284,12 +307,13 @@ Status Executor::begin_step(const StepInput& input) {
 }
 
 Status Executor::enqueue(TaskSlot& task) {
-  return stream_->enqueue(
-      [](void* context) {
-        auto* const slot = static_cast<TaskSlot*>(context);
-        slot->executor->run_task(*slot);
-      },
-      &task);
+  return compute(task.index)
+      .stream->enqueue(
+          [](void* context) {
+            auto* const slot = static_cast<TaskSlot*>(context);
+            slot->executor->run_task(*slot);
+          },
+          &task);
 }
 
 void Executor::run_overlapped() {
@@ -305,12 +329,17 @@ void Executor::run_overlapped() {
   if (!status.ok()) {
     progress_.fail(std::move(status));
   }
-  status = stream_->record(*step_end_);
-  if (status.ok()) {
-    status = step_end_->synchronise();
-  }
-  if (!status.ok()) {
-    progress_.fail(std::move(status));
+  for (ComputeSlot& slot : compute_) {
+    if (slot.stream == nullptr) {
+      continue;
+    }
+    status = slot.stream->record(*slot.end);
+    if (status.ok()) {
+      status = slot.end->synchronise();
+    }
+    if (!status.ok()) {
+      progress_.fail(std::move(status));
+    }
   }
   for (LaneSlot& slot : lanes_) {
     if (slot.runner) {
@@ -325,7 +354,7 @@ void Executor::run_serial() {
     if (event.is_task) {
       Status status = enqueue(tasks_[index]);
       if (status.ok()) {
-        status = stream_->synchronise();
+        status = compute(index).stream->synchronise();
       }
       if (!status.ok()) {
         progress_.fail(std::move(status));
@@ -342,34 +371,39 @@ void Executor::run_serial() {
 }
 
 void Executor::run_task(TaskSlot& slot) {
-  if (!progress_.await(-1, parts_.plan->tasks[slot.index].waits)) {
+  const Task& task = parts_.plan->tasks[slot.index];
+  if (!progress_.await({task.after_task, -1}, task.waits)) {
     return;
   }
   timeline_.tasks[slot.index].begin_s = now();
-  const Result<bool> skip = skips(slot);
-  Status status = !skip.ok() ? skip.status()
-                  : *skip    ? keeper_->task_skipped(slot.index)
-                             : perform(slot);
+  Status status = skips(slot) ? keeper_->task_skipped(slot.index) : perform(slot);
   timeline_.tasks[slot.index].end_s = now();
+  if (status.ok() && slot.decides) {
+    status = decide();
+  }
   if (status.ok()) {
-    progress_.task_ended();
+    progress_.task_ended(slot.index);
   } else {
     progress_.fail(std::move(status));
   }
 }
 
-Result<bool> Executor::skips(const TaskSlot& slot) {
+bool Executor::skips(const TaskSlot& slot) const {
   if (slot.pending) {
     return input_->mode == StepMode::without_pending;
   }
-  if (input_->mode == StepMode::pending_only) {
-    return true;
+  return input_->mode == StepMode::pending_only ||
+         (parts_.plan->tasks[slot.index].kind == TaskKind::update && !updates_apply_);
+}
+
+/// Before anything that waits for this task: updates on both lanes come after it.
+Status Executor::decide() {
+  if (input_->mode == StepMode::pending_only || !input_->apply_updates) {
+    return {};
   }
-  if (slot.first_update && input_->apply_updates) {
-    PARBUCKLE_TRY(copy_mirrors(CopyDirection::to_host));
-    updates_apply_ = input_->apply_updates();
-  }
-  return parts_.plan->tasks[slot.index].kind == TaskKind::update && !updates_apply_;
+  PARBUCKLE_TRY(copy_mirrors(CopyDirection::to_host));
+  updates_apply_ = input_->apply_updates();
+  return {};
 }
 
 Status Executor::perform(TaskSlot& slot) {
@@ -380,8 +414,9 @@ Status Executor::perform(TaskSlot& slot) {
           ? 0
           : static_cast<std::size_t>(input_->shapes[static_cast<std::size_t>(task.micro_batch)]);
   PARBUCKLE_TRY(keeper_->task_begins(slot.index));
-  std::byte* const scratch = arenas_.of(compute_tier(*parts_.plan)) + task.scratch_offset;
-  const Status status = programs_->run(family.programs[program], slot.regions, scratch);
+  std::byte* const scratch = arenas_.of(tier_of(*parts_.plan, task)) + task.scratch_offset;
+  const Status status =
+      compute(slot.index).programs->run(family.programs[program], slot.regions, scratch);
   return status.ok() ? keeper_->task_ends(slot.index) : named(task, status);
 }
 

@@ -1,4 +1,4 @@
-// Walks a Plan step by step: tasks on one compute stream, transfers on their lanes, in the order of events that
+// Walks a Plan step by step: tasks on the streams of their compute lanes, transfers on theirs, in the order of events that
 // engine/base/plan.h lays down. It decides nothing, and allocates nothing in a step.
 #pragma once
 
@@ -45,8 +45,8 @@ enum class StepMode {
 struct StepInput {
   std::span<const std::int32_t> shapes;  // per micro-batch: index into Workload::shapes
   StepMode mode = StepMode::full;
-  /// Asked once, on the compute stream, before the first update that is not pending; false leaves out all of those.
-  /// Everything before it in the plan has run: losses (and with `after` the norm) can be read. Empty: yes.
+  /// Asked once, on the device's stream, before the first update that is not pending; false leaves out all of those.
+  /// All that the device does before it in the plan has run: losses (and with `after` the norm) can be read. Empty: yes.
   std::function<bool()> apply_updates;
 };
 
@@ -57,7 +57,9 @@ struct ExecutorParts {
   std::span<const Program> programs;
   OpTable op_table;
   Device* device = nullptr;
-  Arena* arena = nullptr;                 // the host's; may be null where the plan has none
+  OpTable host_ops;               // of the host's lane beside a device
+  Device* host_device = nullptr;  // runs that lane; may be null where the plan has no tasks there
+  Arena* arena = nullptr;         // the host's; may be null where the plan has none
   DeviceMemory* device_memory = nullptr;  // null where the host computes
   Pool* pool = nullptr;                   // may be null where the plan has nothing on nvme
 };
@@ -108,8 +110,9 @@ class Executor final : public TransferWatch {
   struct TaskSlot {
     Executor* executor = nullptr;
     std::size_t index = 0;
-    bool pending = false;       // a pending update
-    bool first_update = false;  // the first one that is not pending
+    bool pending = false;  // a pending update
+    bool decides =
+        false;  // the last task of the device before the first update that is not pending
     std::vector<std::byte*> regions;
   };
   /// A block that host and device both hold.
@@ -119,6 +122,12 @@ class Executor final : public TransferWatch {
     std::int64_t bytes = 0;
     bool to_device = false;
   };
+  /// One queue of tasks.
+  struct ComputeSlot {
+    std::unique_ptr<ProgramRunner> programs;
+    std::unique_ptr<Event> end;
+    std::unique_ptr<Stream> stream;  // last: its work uses the rest
+  };
   struct LaneSlot {
     std::unique_ptr<LaneRunner> runner;
     std::vector<LaneItem> items;
@@ -127,7 +136,8 @@ class Executor final : public TransferWatch {
 
   Executor(const ExecutorParts& parts, const ExecutorOptions& options);
   Status check_parts() const;
-  Status set_up_compute();
+  Status set_up_tasks();
+  Status set_up_compute(ComputeSlot& slot, LaneKind lane, Device& on, OpTable ops);
   Status set_up_lanes();
   Result<ExtentId> extent_of(BlockId block, std::int32_t micro_batch);
   Status set_up_homes();
@@ -141,10 +151,14 @@ class Executor final : public TransferWatch {
   void run_task(TaskSlot& slot);
   Status perform(TaskSlot& slot);
   [[nodiscard]] Status named(const Task& task, const Status& status) const;
-  Result<bool> skips(const TaskSlot& slot);
+  [[nodiscard]] bool skips(const TaskSlot& slot) const;
+  Status decide();
   void fill_bytes(StepTrace& trace) const;
   [[nodiscard]] double now() const;
   LaneSlot& lane(LaneKind kind);
+  ComputeSlot& compute(std::size_t task) {
+    return compute_[parts_.plan->tasks[task].lane == LaneKind::host_compute ? 1 : 0];
+  }
   Result<std::unique_ptr<LaneRunner>> make_lane(LaneKind kind);
   [[nodiscard]] std::byte* address(AllocationId allocation) const;
 
@@ -156,19 +170,17 @@ class Executor final : public TransferWatch {
   std::unique_ptr<BlockAccess> access_;
   Progress progress_;
   std::vector<TaskSlot> tasks_;
-  std::array<LaneSlot, 5> lanes_;  // by LaneKind; that of compute stays empty
+  std::array<LaneSlot, lane_kind_count> lanes_;  // by LaneKind; those that run tasks stay empty
   std::vector<Mirror> mirrors_;
   std::vector<std::pair<std::size_t, std::size_t>> item_of_transfer_;  // lane, position
-  std::unique_ptr<ProgramRunner> programs_;
-  std::unique_ptr<Stream> copies_;  // mirrors and homes on a device; null where the host computes
-  std::unique_ptr<Stream> stream_;  // after what its work uses
-  std::unique_ptr<Event> step_end_;
-
+  std::unique_ptr<Stream> copies_;    // mirrors and homes on a device; null where the host computes
   const StepInput* input_ = nullptr;  // of the step that runs
   bool updates_apply_ = true;         // those that are not pending
   Clock::time_point step_begin_;
   Timeline timeline_;
   Status failure_;
+  std::array<ComputeSlot, 2>
+      compute_;  // the device's, the host's beside it; last: they use the rest
 };
 
 }  // namespace parbuckle

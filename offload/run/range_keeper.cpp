@@ -121,8 +121,9 @@ Status RangeKeeper::task_begins(std::size_t index) {
       }
     }
   }
-  poison(compute_tier(plan_), task.scratch_offset, task.scratch_bytes);
-  note_peak(compute_tier(plan_), task.scratch_offset + task.scratch_bytes);
+  const Tier tier = tier_of(plan_, task);
+  poison(tier, task.scratch_offset, task.scratch_bytes);
+  note_peak(tier, task.scratch_offset + task.scratch_bytes);
   return {};
 }
 
@@ -174,6 +175,7 @@ Status RangeKeeper::transfer_begins(std::size_t index) {
       PARBUCKLE_TRY(drain_begins(cell));
       return refill_begins(host_cell);
     case LaneKind::compute:
+    case LaneKind::host_compute:
       break;
   }
   return internal_error("a transfer on the compute lane");
@@ -199,6 +201,7 @@ Status RangeKeeper::transfer_ends(std::size_t index) {
       PARBUCKLE_TRY(residency_.apply(host_cell, ResidencyEvent::fill_end));
       break;
     case LaneKind::compute:
+    case LaneKind::host_compute:
       break;
   }
   return transfer_skipped(index);

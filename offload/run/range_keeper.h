@@ -27,7 +27,7 @@ struct ByteRange {
   std::int64_t end = 0;
 };
 
-/// Called by the compute stream and the lanes at once. Allocates nothing in a step.
+/// Called by the compute streams and the lanes at once. Allocates nothing in a step.
 /// Whoever ends last frees the range before its end is announced, so that a successor that waits for it is safe, and one
 /// that does not reads poison.
 class RangeKeeper {

@@ -128,8 +128,11 @@ Status StepTableMaker::check_task(std::size_t index) const {
                           " programs");
   }
   if (task.scratch_offset < 0 || task.scratch_bytes < 0 ||
-      task.scratch_offset + task.scratch_bytes > arena_bytes(plan_, compute_tier(plan_))) {
+      task.scratch_offset + task.scratch_bytes > arena_bytes(plan_, tier_of(plan_, task))) {
     return internal_error(task_name(index) + ": its scratch is outside the arena");
+  }
+  if (task.after_task >= static_cast<std::int32_t>(plan_.tasks.size())) {
+    return internal_error(task_name(index) + ": waits for a task that does not exist");
   }
   for (const TransferId wait : task.waits) {
     if (!in(plan_.transfers, wait.value)) {
@@ -253,7 +256,8 @@ Status StepTableMaker::check_transfer(const Transfer& transfer, const std::strin
       (link && plan_.allocations[transfer.host.index()].tier != Tier::host)) {
     return internal_error(where + ": its ends are not in the tiers that its lane joins");
   }
-  if (transfer.after_task >= static_cast<std::int32_t>(plan_.tasks.size()) ||
+  const auto tasks = static_cast<std::int32_t>(plan_.tasks.size());
+  if (transfer.after_task >= tasks || transfer.after_host_task >= tasks ||
       transfer.micro_batch >= workload_.micro_batches ||
       !std::all_of(transfer.after_transfers.begin(),
                    transfer.after_transfers.end(),
@@ -269,7 +273,7 @@ Status StepTableMaker::add_transfers() {
     const Transfer& transfer = plan_.transfers[t];
     const std::string where = transfer_name(t);
     const bool link = is_link(transfer.lane);
-    if (transfer.lane == LaneKind::compute || (link && plan_.device_arena_bytes == 0)) {
+    if (runs_tasks(transfer.lane) || (link && plan_.device_arena_bytes == 0)) {
       return internal_error(where + ": this device has no such lane");
     }
     PARBUCKLE_ASSIGN(const std::size_t cell,
@@ -296,20 +300,26 @@ Status StepTableMaker::add_order() {
     return std::all_of(
         ids.begin(), ids.end(), [&ended](TransferId id) { return ended[id.index()]; });
   };
-  constexpr std::size_t lane_kinds = 5;
-  std::vector<std::vector<std::size_t>> lanes(lane_kinds);
+  std::vector<std::vector<std::size_t>> lanes(lane_kind_count);
   for (std::size_t t = 0; t < plan_.transfers.size(); ++t) {
     lanes[static_cast<std::size_t>(plan_.transfers[t].lane)].push_back(t);
   }
+  for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+    lanes[static_cast<std::size_t>(plan_.tasks[t].lane)].push_back(t);
+  }
   std::vector<std::size_t> next(lanes.size(), 0);
-  std::int32_t tasks_ended = 0;
+  std::vector<bool> task_ended(plan_.tasks.size(), false);
+  const auto has_ended = [&task_ended](std::int32_t task) {
+    return task < 0 || task_ended[static_cast<std::size_t>(task)];
+  };
   const auto step_lane = [&](std::size_t lane) {
-    if (next[lane] == lanes[lane].size()) {
+    if (runs_tasks(static_cast<LaneKind>(lane)) || next[lane] == lanes[lane].size()) {
       return false;
     }
     const std::size_t index = lanes[lane][next[lane]];
     const Transfer& transfer = plan_.transfers[index];
-    if (transfer.after_task >= tasks_ended || !have_ended(transfer.after_transfers)) {
+    if (!has_ended(transfer.after_task) || !has_ended(transfer.after_host_task) ||
+        !have_ended(transfer.after_transfers)) {
       return false;
     }
     ended[index] = true;
@@ -318,12 +328,21 @@ Status StepTableMaker::add_order() {
     return true;
   };
   const auto step_task = [&] {
-    const auto index = static_cast<std::size_t>(tasks_ended);
-    if (index == plan_.tasks.size() || !have_ended(plan_.tasks[index].waits)) {
-      return false;
+    for (const LaneKind kind : {LaneKind::compute, LaneKind::host_compute}) {
+      const auto lane = static_cast<std::size_t>(kind);
+      if (next[lane] == lanes[lane].size()) {
+        continue;
+      }
+      const std::size_t index = lanes[lane][next[lane]];
+      const Task& task = plan_.tasks[index];
+      if (has_ended(task.after_task) && have_ended(task.waits)) {
+        task_ended[index] = true;
+        ++next[lane];
+        table_.order.push_back({true, static_cast<std::int32_t>(index)});
+        return true;
+      }
     }
-    table_.order.push_back({true, tasks_ended++});
-    return true;
+    return false;
   };
   const auto step_any_lane = [&] {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -336,7 +355,8 @@ Status StepTableMaker::add_order() {
   while (step_any_lane() || step_task()) {
   }
   if (table_.order.size() != plan_.tasks.size() + plan_.transfers.size()) {
-    const auto stuck = static_cast<std::size_t>(tasks_ended);
+    const auto stuck = static_cast<std::size_t>(
+        std::find(task_ended.begin(), task_ended.end(), false) - task_ended.begin());
     return internal_error(
         "plan cannot finish: " +
         (stuck < plan_.tasks.size() ? task_name(stuck) : "a transfer after the last task") +

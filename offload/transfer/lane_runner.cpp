@@ -96,7 +96,7 @@ const LaneItem* LaneRunner::begin_next() {
     return nullptr;
   }
   const LaneItem& item = items_[next_];
-  if (!progress_->await(item.after_task, item.after_transfers)) {
+  if (!progress_->await({item.after_task, item.after_host_task}, item.after_transfers)) {
     return nullptr;
   }
   if (Status status = watch_->transfer_begins(item.transfer, item.skipped); !status.ok()) {
@@ -160,6 +160,7 @@ Result<std::int64_t> LaneRunner::move(const LaneItem& item) {
       PARBUCKLE_TRY(stream_->synchronise());
       break;
     case LaneKind::compute:
+    case LaneKind::host_compute:
       return internal_error("the compute lane moves nothing");
   }
   return item.bytes;

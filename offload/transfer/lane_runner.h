@@ -35,6 +35,7 @@ struct LaneItem {
   std::byte* host = nullptr;  // over a link: the host's side
   std::int64_t bytes = 0;     // whole pages
   std::int32_t after_task = -1;
+  std::int32_t after_host_task = -1;
   std::span<const TransferId> after_transfers;
   bool skipped = false;          // keeps its place in the order and moves nothing
   bool allow_unwritten = false;  // reading what was never written gives zeros

@@ -9,6 +9,7 @@
 
 #include "parbuckle/trainer.h"
 
+#include "cpu/parallel/threads.h"
 #include "tests/support/shared_path.h"
 #include "tests/support/small_training.h"
 #include "tests/support/smallest_budget.h"
@@ -62,6 +63,27 @@ std::vector<DeviceVariant> device_variants(std::int64_t least, bool clipping) {
       variants.push_back({device, {"", "recompute", "fused"}, true});
     }
   }
+  return variants;
+}
+
+/// Devices of one core, the optimizer on them or on the host's core beside them, several ways.
+std::vector<DeviceVariant> optimizer_variants(std::int64_t least, bool clipping) {
+  std::vector<DeviceVariant> variants{{"cpu", {}, false}};
+  const std::string tiny = "emulated:memory=" + std::to_string(least) + "KiB,link=2GB/s,cores=1";
+  const std::string roomy = "emulated:memory=64MiB,link=2GB/s,cores=1,duplex=shared";
+  std::vector<std::string> windows{"after", "lazy"};
+  if (!clipping) {
+    windows.emplace_back("fused");
+  }
+  for (const std::string& window : windows) {
+    variants.push_back({tiny, {"", "", window, "device"}, true});
+    for (const bool tight : {false, true}) {
+      variants.push_back({tiny, {"", "recompute", window, "cpu"}, tight});
+      variants.push_back({roomy, {"", "", window, "cpu"}, tight});
+    }
+  }
+  variants.push_back({roomy, {"micro-batch-major", "spill", "", "cpu"}, true});
+  variants.push_back({tiny, {}, false});
   return variants;
 }
 
@@ -132,6 +154,39 @@ TEST_P(PlacementInvariance, EmulatedDevicesEndInTheSameBits) {
       EXPECT_EQ(report->measured_device_bytes, report->planned_device_bytes);
     }
     EXPECT_GE(moved.size(), 3U) << "the variants do not differ in what crosses the link";
+  }
+}
+
+// The optimizer has the same bits wherever it runs: on the device, or on the host's own core beside it.
+TEST_P(PlacementInvariance, OptimizerOnTheHostEndsInTheSameBits) {
+  if (cpu::thread_count(cpu::thread_limits()) < 2) {
+    GTEST_SKIP() << "needs a core beside that of the device";
+  }
+  const SmallTraining training(GetParam());
+  Observer silent;
+  for (const double max_norm : {0.0, 0.5}) {
+    TrainConfig tiny = on_device(training.config({"", "", "", "device"}, max_norm),
+                                 "emulated:memory=4KiB,link=2GB/s,cores=1");
+    const std::int64_t least = smallest_named(plan(tiny, false, silent).status().message());
+    ASSERT_GT(least, 0);
+    std::set<std::string> hashes;
+    std::set<std::vector<double>> evaluations;
+    for (const DeviceVariant& variant : optimizer_variants(least, max_norm > 0)) {
+      SCOPED_TRACE(variant.device + " " + variant.forced.window + " " + variant.forced.optimizer);
+      TrainConfig config = on_device(training.config(variant.forced, max_norm), variant.device);
+      config.memory.threads = variant.device == "cpu" ? 1 : 0;
+      if (variant.tight) {
+        config.memory.host_memory = mib_text(smallest_budget(config));
+      }
+      EvalLosses observer;
+      const auto report = train(config, observer);
+      ASSERT_TRUE(report.ok()) << report.status().message();
+      hashes.insert(report->state_hash);
+      evaluations.insert(observer.losses);
+      EXPECT_EQ(hashes.size(), 1U);
+      EXPECT_EQ(evaluations.size(), 1U);
+      EXPECT_EQ(report->measured_device_bytes, report->planned_device_bytes);
+    }
   }
 }
 

@@ -36,6 +36,7 @@ TrainConfig SmallTraining::config(const ForcedPlacement& forced, double max_norm
   c.order = forced.order;
   c.activations = forced.activations;
   c.optimizer_window = forced.window;
+  c.optimizer_device = forced.optimizer;
   c.memory.nvme_path = (scratch_.path() / "nvme").string();
   c.memory.threads = 2;
   c.memory.host_memory = "1GiB";

@@ -14,6 +14,7 @@ struct ForcedPlacement {
   std::string order;
   std::string activations;
   std::string window;
+  std::string optimizer;  // where it runs
   friend bool operator==(const ForcedPlacement&, const ForcedPlacement&) = default;
 };
 

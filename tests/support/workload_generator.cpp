@@ -484,4 +484,11 @@ Hardware device_machine() {
   return h;
 }
 
+Hardware hetero_machine() {
+  Hardware h = device_machine();
+  h.name = "device and host machine";
+  h.devices.push_back({"cpu", 1, "", 100e9, 12e9});
+  return h;
+}
+
 }  // namespace parbuckle

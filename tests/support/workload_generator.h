@@ -38,7 +38,10 @@ TransformerSizes random_sizes(std::mt19937& random);
 /// Two cores and one drive: 200 GFLOP/s, 12 GB/s memory, 0.45 GB/s read, 0.40 written, 0.88 together.
 Hardware small_machine();
 
-/// The same beside a device of 1 TFLOP/s with memory of its own: 1 GB/s each way over the link.
+/// The same beside a device of 1 TFLOP/s with memory of its own: 1 GB/s each way over the link. The host only moves bytes.
 Hardware device_machine();
+
+/// And with cores of the host that compute beside the device.
+Hardware hetero_machine();
 
 }  // namespace parbuckle

@@ -114,6 +114,7 @@ struct TrainConfig {
   std::string order;               // "", "layer-major", "micro-batch-major", or a group size
   std::string activations;         // "", "keep", "spill", "recompute"
   std::string optimizer_window;    // "", "after", "fused", "lazy"
+  std::string optimizer_device;    // "", "auto", "device", "cpu"
   MemoryConfig memory;
   DataConfig dataset;
 
@@ -190,6 +191,10 @@ struct TrainConfig {
       c.activations);
     v(OptionInfo{"optimizer-window", "", "force when the optimizer runs: after, fused, lazy"},
       c.optimizer_window);
+    v(OptionInfo{"optimizer-device",
+                 "",
+                 "force where the optimizer runs beside a device: auto, device, cpu"},
+      c.optimizer_device);
     MemoryConfig::visit(c.memory, v);
     DataConfig::visit(c.dataset, v);
   }

@@ -53,7 +53,7 @@ TEST(RandomPlans, AreSoundAndInsideTheirBudgets) {
     ASSERT_EQ(joined(validate(workload, *made)), "") << "plan " << i;
     EXPECT_LE(made->host_arena_bytes + b.host_reserve_bytes, b.host_bytes);
     EXPECT_GE(made->predicted.step_s, made->bound.step_s * (1 - 1e-9)) << "plan " << i;
-    const std::vector<double> seconds = family_seconds(workload, machine).value();
+    const FamilySeconds seconds = family_seconds(workload, machine).value();
     EXPECT_GE(made->predicted.step_s,
               bound_of_workload(workload, seconds, machine, b).step_s * (1 - 1e-9));
     moved_bytes_somewhere += made->transfers.empty() ? 0U : 1U;
@@ -100,6 +100,50 @@ TEST(RandomPlans, OfThreeTiersAreSoundAndInsideTheirBudgets) {
     all_lanes += sum.read > 0 && sum.written > 0 && sum.down > sum.read ? 1U : 0U;
   }
   EXPECT_GT(all_lanes, 25U) << "plans that use the drive and homes in host memory at once";
+}
+
+bool moments_cross(const Plan& plan) {
+  return std::any_of(plan.bytes.begin(), plan.bytes.end(), [](const RoleBytes& role) {
+    const bool moment = role.role == Role::moment1 || role.role == Role::moment2;
+    return moment && (role.down > 0 || role.up > 0 || role.resident > 0);
+  });
+}
+
+TEST(RandomPlans, WithUpdatesOnTheHostAreSoundAndInsideTheirBudgets) {
+  std::mt19937 random(77);
+  const Hardware machine = hetero_machine();
+  std::size_t from_drive = 0;
+  std::size_t mixed = 0;
+  for (int i = 0; i < 80; ++i) {
+    const Workload workload = make_workload(random_sizes(random));
+    Forced forced = random_device_forced(random, workload);
+    forced.updates = sometimes(random, {LaneKind::host_compute, LaneKind::compute});
+    Budgets b;
+    b.device_bytes = smallest_device_bytes(workload, machine, forced).value() +
+                     static_cast<std::int64_t>(random() % 3) * mib / 2;
+    b.host_bytes = smallest_host_bytes(workload, machine, b, forced).value() +
+                   static_cast<std::int64_t>(random() % 3) * mib;
+    const Result<Plan> made = plan(workload, machine, b, forced);
+    ASSERT_TRUE(made.ok()) << i << ": " << made.status().message();
+    ASSERT_EQ(joined(validate(workload, *made)), "") << "plan " << i;
+    EXPECT_LE(made->device_arena_bytes, b.device_bytes);
+    EXPECT_LE(made->host_arena_bytes, b.host_bytes);
+    EXPECT_GE(made->predicted.step_s, made->bound.step_s * (1 - 1e-9)) << "plan " << i;
+    if (forced.updates == LaneKind::host_compute) {
+      EXPECT_FALSE(moments_cross(*made)) << "plan " << i;
+    }
+    const std::size_t by_host = made->choice.host_updates.size();
+    mixed += by_host > 0 && by_host < host_updatable(workload).size() ? 1U : 0U;
+    from_drive += std::any_of(made->transfers.begin(),
+                              made->transfers.end(),
+                              [&](const Transfer& t) {
+                                return t.after_host_task >= 0 && t.lane == LaneKind::nvme_write;
+                              })
+                      ? 1U
+                      : 0U;
+  }
+  EXPECT_GT(from_drive, 12U) << "updates whose state comes from the drive";
+  EXPECT_GT(mixed, 2U) << "plans that update on both lanes";
 }
 
 }  // namespace

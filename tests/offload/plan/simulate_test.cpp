@@ -131,7 +131,7 @@ TEST(Simulate, AMillionEventsASecond) {
   const Workload workload = make_workload(smollm2_135m(4, 256));
   const Plan plan = draft(workload, streamed(workload, Window::lazy));
   const Hardware h = small_machine();
-  const std::vector<double> times = family_seconds(workload, h).value();
+  const FamilySeconds times = family_seconds(workload, h).value();
   const auto begin = std::chrono::steady_clock::now();
   std::size_t events = 0;
   while (events < 1'000'000) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "offload/plan/validate.h"
 #include "tests/offload/run/generated_step.h"
 
 namespace parbuckle {
@@ -49,6 +50,9 @@ Hardware random_machine(std::mt19937& random, Hardware machine) {
   };
   machine.devices[0].flops_per_s /= factor(50);
   machine.devices[0].memory_bytes_per_s /= factor(4);
+  if (machine.devices.size() > 1) {
+    machine.devices[1].memory_bytes_per_s /= factor(10);
+  }
   for (Lane& lane : machine.lanes) {
     const double by = factor(20) / 5;
     lane.bytes_per_s *= by;
@@ -117,10 +121,14 @@ std::optional<GeneratedStep> draw_beside_device(std::mt19937& random) {
   GeneratedStep step;
   step.workload = make_workload(small_sizes(random));
   step.programs = make_mixing_programs(step.workload);
-  const Hardware machine = random_machine(random, device_machine());
+  const Hardware machine =
+      random_machine(random, random() % 3 == 0 ? device_machine() : hetero_machine());
   Forced forced = random_forced(random, step.workload);
   forced.gradient = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
   forced.boundary = sometimes(random, {WaitsIn::compute, WaitsIn::host, WaitsIn::nvme});
+  if (machine.devices.size() > 1) {
+    forced.updates = sometimes(random, {LaneKind::host_compute});
+  }
   Budgets budgets;
   budgets.device_bytes = smallest_device_bytes(step.workload, machine, forced).value() +
                          static_cast<std::int64_t>(random() % 16) * 64 * kib;
@@ -218,8 +226,9 @@ TEST(RandomSteps, GiveTheBytesOfTheirTasksInEveryMode) {
 }
 
 TEST(RandomSteps, OverThreeTiersGiveTheBytesOfTheirTasksInEveryMode) {
-  constexpr std::uint32_t draws = 100;
+  constexpr std::uint32_t draws = 200;
   int through_both = 0;
+  int on_host = 0;
   for (std::uint32_t seed = 0; seed < draws; ++seed) {
     std::mt19937 random(seed);
     const std::optional<GeneratedStep> step = draw_beside_device(random);
@@ -230,12 +239,15 @@ TEST(RandomSteps, OverThreeTiersGiveTheBytesOfTheirTasksInEveryMode) {
                          [kind](const Transfer& transfer) { return transfer.lane == kind; });
     };
     through_both += uses(LaneKind::nvme_read) && uses(LaneKind::h2d) ? 1 : 0;
+    on_host += step->plan.choice.host_updates.empty() ? 0 : 1;
+    ASSERT_TRUE(validate(step->workload, step->plan).empty()) << "seed " << seed;
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Watchdog watchdog("seed " + std::to_string(seed));
     run_and_compare(*step, steps_of(random, *step), seed);
     ASSERT_FALSE(testing::Test::HasFailure());
   }
-  EXPECT_GT(through_both, 30);
+  EXPECT_GT(through_both, 60);
+  EXPECT_GT(on_host, 60) << "plans with updates on the host's lane";
 }
 
 }  // namespace

@@ -96,6 +96,8 @@ class GeneratedRun {
             .programs = step_.programs,
             .op_table = ops.table(),
             .device = device_.get(),
+            .host_ops = host_ops.table(),
+            .host_device = host_device_.get(),
             .arena = &arena_,
             .device_memory = device_memory_.get(),
             .pool = pool_.get()};
@@ -111,11 +113,13 @@ class GeneratedRun {
       return Status();
     };
     ops.before_op = sometimes;
+    host_ops.before_op = sometimes;
     drive->before = [sometimes](bool, std::int64_t, std::size_t) { return sometimes(); };
   }
 
   FaultyFile* drive = nullptr;
   MixingDevice ops;
+  MixingDevice host_ops;  // of the host's lane beside a device
   Status created;
   std::unique_ptr<Executor> executor;
 
@@ -131,6 +135,7 @@ class GeneratedRun {
 
   const GeneratedStep& step_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Device> host_device_ = CpuDevice::create().value();
   Arena arena_;
   std::unique_ptr<DeviceMemory> device_memory_;
   std::unique_ptr<Pool> pool_;
